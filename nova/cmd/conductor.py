@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from nova import concurrency, errors, failures
@@ -275,11 +276,12 @@ class Conductor:
 
         beat = Heartbeat(host=self.options.host, binary=BINARY)
         renew_s = self.deps.journal.lease_s / 4
-        jobs = [(renew_s, self.deps.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
-                (1.0, self.host_calls.resend_lost_calls, "hosts that came back"),
-                (renew_s, self._take_over, "takeover"), (ENROLMENTS_S, self.hosts.keep_enrolments, "enrolled hosts"),
-                (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
-                (self.options.report_interval, self._refresh, "known daemons")]
+        jobs: list[tuple[float, Callable[[], object], str]] = [
+            (renew_s, self.deps.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
+            (1.0, self.host_calls.resend_lost_calls, "hosts that came back"),
+            (renew_s, self._take_over, "takeover"), (ENROLMENTS_S, self.hosts.keep_enrolments, "enrolled hosts"),
+            (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
+            (self.options.report_interval, self._refresh, "known daemons")]
         jobs += [(period, functools.partial(job, self.deps), name)
                  for period, job, name in periodic.late_ports(self.deps.networking)]
         if self.index == 0:

@@ -30,7 +30,6 @@ from nova.db.quota import ledger
 from nova.db.server import migrations, servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyRow
 from nova.model.base import HostName, Time
 from nova.model.guest.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.guest.orders import ExpectedGuest, Outcome, Permission, PowerReport
@@ -215,7 +214,7 @@ class HostService:
         expected = [self._expected(row, None) for row in here]
         return (*expected, *[self._expected(row, now) for row in gone if row.host == host or row.uuid in was_here])
 
-    def _expected(self, row: AnyRow | ServerRow, now: Time | None) -> ExpectedGuest:
+    def _expected(self, row: ServerRow, now: Time | None) -> ExpectedGuest:
         """Return a guest as its host expects it. ``now``: the database's time, for a deleted server."""
         gone_s = int((now - row.deleted_at).total_seconds()) if now is not None and row.deleted_at else 0
         name = servers.instance_name(self.deps.settings.instance_name_template, row.id, row.uuid)

@@ -15,7 +15,7 @@ from nova import errors, failures
 from nova.db.models.api import flavor_extra_specs, flavor_projects, flavors
 from nova.db.quota import ledger
 from nova.db.sql.statements import delete_some, insert_all
-from nova.db.sql.types import AnyColumn, AnyRow, Clause, later, utc_now
+from nova.db.sql.types import Columns, later, utc_now
 from nova.model.base import Scope
 from nova.model.flavor.flavors import Flavor, FlavorQuery, NewFlavor
 
@@ -34,12 +34,12 @@ _MINE = sa.select(flavor_projects.c.flavor_id).where(
     flavor_projects.c.project_id == sa.bindparam("project_id", type_=flavor_projects.c.project_id.type))
 
 
-def _visible(query: sa.Select[object], scoped: bool) -> sa.Select[object]:
+def _visible(query: sa.Select[*Columns], scoped: bool) -> sa.Select[*Columns]:
     return query.where(sa.or_(flavors.c.is_public, flavors.c.id.in_(_MINE))) if scoped else query
 
 
 @functools.cache
-def _one(scoped: bool) -> sa.Select[AnyColumn]:
+def _one(scoped: bool) -> sa.Select[*tuple[object, ...]]:
     extras = sa.union_all(
         sa.select(flavor_extra_specs.c.flavor_id.label("flavor_id"), flavor_extra_specs.c.key.label("key"),
                   flavor_extra_specs.c.value.label("value")),
@@ -58,7 +58,7 @@ def get(tx: Connection, flavorid: str, scope: Scope) -> Flavor:
     return found[0]
 
 
-def _gather(rows: Iterable[AnyRow]) -> list[Flavor]:
+def _gather(rows: Iterable[sa.Row[*tuple[object, ...]]]) -> list[Flavor]:
     by_id: dict[int, tuple[dict[str, Any], dict[str, str], list[str]]] = {}
     for row in rows:
         found = dict(row._mapping)
@@ -80,7 +80,7 @@ _NARROWED = {"min_ram_mb": flavors.c.memory_mb >= sa.bindparam("min_ram_mb"),
 
 @functools.cache
 def _page(scoped: bool, is_public: bool | None, narrowed: tuple[str, ...], sort_key: str, descending: bool
-          ) -> sa.Select[object]:
+          ) -> sa.Select[*tuple[object, ...]]:
     chosen = _visible(sa.select(*_FIELDS).where(flavors.c.deleted == 0), scoped)
     if is_public is not None:
         public = flavors.c.is_public.is_(is_public)
@@ -111,7 +111,7 @@ def select(tx: Connection, query: FlavorQuery, limit: int) -> tuple[Flavor, ...]
     return tuple(Flavor(**row, extra_specs=specs.get(row["id"], {})) for row in rows)
 
 
-def _after(tx: Connection, key: Clause, marker: str, descending: bool) -> Clause:
+def _after(tx: Connection, key: sa.ColumnElement[object], marker: str, descending: bool) -> sa.ColumnElement[bool]:
     row = tx.execute(sa.select(key, flavors.c.id).where(flavors.c.flavorid == marker,
                                                         flavors.c.deleted == 0)).one_or_none()
     if row is None:

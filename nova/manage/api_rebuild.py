@@ -12,8 +12,8 @@ from nova import errors
 from nova.conf._options import Options
 from nova.db import keypairs
 from nova.db.schema import api_rebuild
+from nova.db.schema.api_rebuild import Proof
 from nova.db.sql.engine import Database
-from nova.db.sql.types import AnyRow
 from nova.manage.command import Command, argument
 from nova.manage.databases import synced
 from nova.manage.output import say_now
@@ -39,7 +39,7 @@ class Evidence:
         self.zones: dict[str, str] = {}  # by host
         self.groups: Counter[str] = Counter()  # number of servers requested in each group
 
-    def add(self, row: AnyRow) -> None:
+    def add(self, row: Proof) -> None:
         """Add a server's row; rows must come in the order of their creation."""
         self.flavors[row.flavor.flavorid] = row.flavor
         self.projects[row.flavor.flavorid].add(row.project_id)
@@ -51,7 +51,7 @@ class Evidence:
         if group := hinted(row.scheduler_hints or {}):
             self.groups[str(uuid.UUID(group))] += 1
 
-    def _add_key(self, row: AnyRow) -> None:
+    def _add_key(self, row: Proof) -> None:
         try:
             fingerprint = keys.fingerprint(row.key_type, row.public_key)
         except errors.NovaError:

@@ -216,7 +216,7 @@ class SmallCloud:
         self.daemons.register(Registration(host=host, binary="nova-compute", topic="compute", host_id=node_id(host)))
         self.report(host, nodes or (host,))
         with self.api.reading() as tx:
-            found = {row["name"]: row["id"] for row in hosts.provider_rows(tx).values() if row["host"] == host}
+            found = {row.name: row.id for row in hosts.provider_rows(tx).values() if row.host == host}
         self.scheduler.choices += [HostChoice(host=host, node=name, provider_id=found[name])
                                    for name in (nodes or (host,))]
         return made

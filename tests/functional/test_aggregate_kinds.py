@@ -111,7 +111,7 @@ def test_claim_tells_the_zone_of_its_host(api: Database) -> None:
         api.transact(lambda tx, node=node: reports.write_providers(tx, Inventory(
             host=node.name, host_id=new_uuid(), version=1, nodes=(node,))))
         with api.reading() as tx:
-            provider = hosts.provider_rows(tx, uuids=[node.uuid])[node.uuid]["id"]
+            provider = hosts.provider_rows(tx, uuids=[node.uuid])[node.uuid].id
         uuid = new_uuid()
         api.transact(lambda tx, uuid=uuid: ledger.open_rows(tx, [
             {"server_uuid": uuid, "project_id": "p", "user_id": "u", "vcpus": 1, "memory_mb": 1}]))

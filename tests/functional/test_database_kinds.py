@@ -73,7 +73,7 @@ def test_address_when_it_is_looked_for_then_servers_whose_fixed_ones_match_are_f
         interfaces=plugged("10.7.0.12", "fd07::1")), server_row())
     with cell.reading() as tx:
         def found(**query: str) -> set[str]:
-            return {row.uuid for row in server_lists.select(tx, ServerListQuery(detail=False, **query), 100)}
+            return {row.uuid for row in server_lists.names(tx, ServerListQuery(**query), 100)}
         assert found(ip_regex="^10.7.0.1$") == {short}
         assert found(ip_regex="7.0.1") == {short, both}
         assert found(ip6_regex="^fd07:") == {both}

@@ -73,7 +73,7 @@ def plan(database: Database, query: ServerListQuery) -> tuple[str, str]:
 
 def marker(database: Database, scope: Scope) -> Page:
     with database.reading() as tx:
-        rows = server_lists.select(tx, ServerListQuery(scope=scope, detail=False), 3000)
+        rows = server_lists.names(tx, ServerListQuery(scope=scope), 3000)
     return Page(marker=rows[len(rows) // 2].uuid)
 
 

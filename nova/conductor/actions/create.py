@@ -11,7 +11,7 @@ import random
 import re
 import uuid as uuids
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -35,7 +35,7 @@ from nova.db.quota import ledger
 from nova.db.server import server_groups, servers, states
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn, utc_now
+from nova.db.sql.types import utc_now
 from nova.model.base import Scope
 from nova.model.block_device import block_devices
 from nova.model.flavor.flavors import Flavor
@@ -294,7 +294,7 @@ def _zone(deps: Deps, order: NewServer) -> str | None:
 
 
 def _rows(deps: Deps, order: NewServer, parts: LookedUp, uuid_list: Sequence[str], who: context.RequestContext
-         ) -> list[dict[str, AnyColumn]]:
+         ) -> list[dict[str, Any]]:
     image = parts.image
     common = {
         "project_id": who.project_id, "user_id": who.user_id, "description": order.description,

@@ -18,7 +18,7 @@ from nova.db.models.cell import servers
 from nova.db.server import migrations
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn, utc_now
+from nova.db.sql.types import utc_now
 from nova.model.base import utcnow
 from nova.model.server.migrations import CANCELLED
 from nova.model.server.servers import ServerMemo
@@ -30,7 +30,7 @@ class DestroyGuests(Step):
     uses = (*ORDERS, "journal")
     event = "compute_terminate_instance"
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         """Mark the server as being destroyed: it may be incomplete from here on, so after a failure only another delete
         may act on it."""
         for op in ops:

@@ -26,7 +26,6 @@ from nova.db.server import migrations
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.model.guest.orders import RebuildOrder
 from nova.model.server import migrations as kinds
 from nova.model.server import migrations as status
@@ -83,11 +82,11 @@ class RebuildAtDestination(AskDestination):
     uses = (*ORDERS, "journal", "networking")
     status, event = PRE_MIGRATING, "compute_rebuild_instance"
 
-    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
         deps.networking.follow(tx, op, taken(op).host)
         return {}
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         rebind(deps, op, move_ends.destination(op))
         shared = op.asked(Evacuation).on_shared_storage
         build = msgspec.structs.replace(move_ends.build_at(deps, op, move_ends.destination(op)),

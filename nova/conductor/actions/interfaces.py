@@ -21,7 +21,6 @@ from nova.db.server import servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.model.base import Scope
 from nova.model.guest.orders import InterfaceOrder
 from nova.model.network.networks import Interface, RequestedNetwork
@@ -147,7 +146,7 @@ class TakeInterface(Step):
 
     uses = ("networking",)
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         added = {}
         for op in ops:
             taken = deps.networking.take_interface(tx, op, op.asked(AttachInterface).wish)
@@ -187,7 +186,7 @@ class DropInterface(Step):
 
     uses = ("networking",)
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         return _drop(tx, deps, ops)
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -287,7 +286,7 @@ def _with(op: Op, interface: Interface) -> tuple[Interface, ...]:
     return (*current, interface)
 
 
-def _drop(tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+def _drop(tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
     left = {}
     for op in ops:
         interface = interface_of(op)

@@ -25,7 +25,6 @@ from nova.db.server import actions, migrations, servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.model.base import utcnow
 from nova.model.guest.orders import GuestArrival, LiveOrder
 from nova.model.server import migrations as kinds
@@ -183,7 +182,7 @@ class DescribeGuest(MoveStep):
     uses = ORDERS
     event = "compute_check_can_live_migrate_source"
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         outcome = ask_source(deps, ComputeRPC.describe_guests, op, move_ends.order_at(deps, op, move_ends.source(op)))
         return {"offer": outcome.source}
 
@@ -194,7 +193,7 @@ class PrepareLiveMigration(MoveStep):
     uses = (*ORDERS, "journal", "networking")
     event, undo_event = "compute_pre_live_migration", "compute_rollback_live_migration_at_destination"
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         asked = op.asked(LiveMigrate)
         arriving = deps.networking.prepare_arrival(op, taken(op).host)
         order = move_ends.first_order(deps, op, move_ends.destination(op), op.progress.offer,
@@ -220,7 +219,7 @@ class MigrateGuests(MoveStep):
     uses = (*ORDERS, "journal")
     status, event, repeats_on_bug = RUNNING, "compute_live_migration", True
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         end = move_ends.source(op)
         order = LiveOrder(server_uuid=op.uuid, instance_name=op.asked(LiveMigrate).instance_name, fence=fence(op),
                           arrival=op.progress.arrival or GuestArrival(),
@@ -235,7 +234,7 @@ class MigrateGuests(MoveStep):
             raise errors.move.SourceFailed(host=end.host, server=op.uuid, why=error.message) from None
         return {"committed": True}
 
-    def _without_answer(self, deps: Deps, op: Op, error: errors.NovaError) -> Mapping[str, AnyColumn]:
+    def _without_answer(self, deps: Deps, op: Op, error: errors.NovaError) -> Mapping[str, object]:
         """Fence the source, so that it can no longer hand over the guest; then ask the destination whether it
         arrived."""
         op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: None)
@@ -262,10 +261,10 @@ class ArriveAtDestination(MoveStep):
     uses = (*ORDERS, "networking")
     status, event = POST_MIGRATING, "compute_post_live_migration_at_destination"
 
-    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
         return place(tx, deps, op, move_ends.destination(op))
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         rebind(deps, op, move_ends.destination(op))
         host = taken(op).host
         order = move_ends.move_order(deps, op, move_ends.destination(op))
@@ -298,7 +297,7 @@ class CleanSource(MoveStep):
 
     uses = (*ORDERS, "journal")
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         remove(deps, op, move_ends.source(op), keep_disks=bool(op.progress.shared))
         return {}
 

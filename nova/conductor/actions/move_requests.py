@@ -16,12 +16,11 @@ from nova.db.quota import ledger
 from nova.db.server import migrations, servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.model.flavor.flavors import Flavor
 from nova.model.server.migrations import NewMigration
 
 
-def base(deps: Deps, row: ServerRow) -> dict[str, AnyColumn]:
+def base(deps: Deps, row: ServerRow) -> dict[str, Any]:
     """Return the facts about the server's current place that every move needs."""
     name = servers.instance_name(deps.settings.instance_name_template, row.id, row.uuid)
     return {"source": row.host, "source_node": row.node or "", "source_zone": row.availability_zone,

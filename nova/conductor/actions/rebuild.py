@@ -28,7 +28,7 @@ from nova.db.server import servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn, utc_now
+from nova.db.sql.types import utc_now
 from nova.model.base import Value
 from nova.model.guest.orders import RebuildOrder
 from nova.model.image.images import Image
@@ -94,7 +94,7 @@ class Rebuilds:
         self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})
         return answer
 
-    def _checked(self, order: RebuildServer) -> Mapping[str, AnyColumn]:
+    def _checked(self, order: RebuildServer) -> Mapping[str, object]:
         """Return the row changes that need a lookup or a quota check."""
         who = context.current()
         whose = quota.owner(self.deps, who.project_id, who.user_id)

@@ -29,7 +29,6 @@ from nova.db.server import migrations, servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.model.base import Scope
 from nova.model.flavor.flavors import Flavor
 from nova.model.guest.orders import Disk, GuestOnSource
@@ -149,7 +148,7 @@ class MigrateSource(MoveStep):
     uses = ORDERS
     status, event = MIGRATING, "compute_resize_instance"
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         outcome = ask_source(deps, ComputeRPC.leave_guests, op, move_ends.order_at(deps, op, move_ends.source(op)))
         return {"offer": outcome.source}
 
@@ -175,7 +174,7 @@ class CopyDisks(MoveStep):
     uses = (*ORDERS, "journal")
     status = POST_MIGRATING
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         order = move_ends.move_order(deps, op, move_ends.destination(op), _offer(op))
         ask(deps, ComputeRPC.fetch_guests, taken(op).host, op, order)
         return {}
@@ -196,10 +195,10 @@ class FinishResize(MoveStep):
     uses = (*ORDERS, "networking")
     event = "compute_finish_resize"
 
-    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
         return place(tx, deps, op, move_ends.destination(op))
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         rebind(deps, op, move_ends.destination(op))
         order = move_ends.first_order(deps, op, move_ends.destination(op), _offer(op))
         outcome = ask(deps, ComputeRPC.finish_guests, taken(op).host, op, order)
@@ -223,7 +222,7 @@ class CleanUpSource(MoveStep):
     uses = (*ORDERS, "journal")
     status, event, repeats_on_bug = CONFIRMING, "compute_confirm_resize", True
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         end = move_ends.source(op)
         if end.host != op.server.host and not moves.host_is_up(deps, end.host):  # known to be down: do not wait for it
             moves.add_removal_cleanup(deps, op, end, "it is down")
@@ -253,7 +252,7 @@ class CheckSource(MoveStep):
     uses = ORDERS
     status = REVERTING
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         if not _within_one_host(op):
             ask_source(deps, ComputeRPC.leave_guests, op, move_ends.order_at(deps, op, move_ends.source(op)))
         return {}
@@ -265,7 +264,7 @@ class RevertAtDestination(MoveStep):
     uses = (*ORDERS, "journal")
     event, repeats_on_bug = "compute_revert_resize", True
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         asked = op.asked(EndOfResize)
         if not _within_one_host(op):
             remove(deps, op, move_ends.MoveEnd(asked.destination, asked.destination_node, None, asked.old_flavor))
@@ -284,10 +283,10 @@ class RevertSource(MoveStep):
     uses = (*ORDERS, "feed", "networking")
     event = "compute_finish_revert_resize"
 
-    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
         return place(tx, deps, op, move_ends.source(op))
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         end = move_ends.source(op)
         self._give_back(deps, op)
         rebind(deps, op, end)

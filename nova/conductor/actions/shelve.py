@@ -38,7 +38,7 @@ from nova.db.server import servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection, DatabaseUnavailable
-from nova.db.sql.types import AnyColumn, utc_now
+from nova.db.sql.types import utc_now
 from nova.model.base import utcnow
 from nova.model.guest.orders import BuildOrder
 from nova.model.image.images import Image, NewImage
@@ -214,7 +214,7 @@ class ReleaseHost(Step):
 
     uses = ("api", "cell", "feed", "networking")
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         for op in ops:
             op.see(**_OFF)
         return _OFF
@@ -236,7 +236,7 @@ class PlaceOnHost(Step):
 
     uses = ("networking", "settings")
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         zone = ops[0].progress.zone or deps.settings.default_availability_zone  # one host, so one zone
         for op in ops:
             op.see(host=op.progress.host, node=op.progress.node, availability_zone=zone)

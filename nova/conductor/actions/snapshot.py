@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import uuid as uuids
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -23,7 +24,6 @@ from nova.conductor.quota import quota
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard
 from nova.db.server import states
 from nova.db.server.server_row import ServerRow
-from nova.db.sql.types import AnyColumn
 from nova.model.image.images import Image, ImageQuery, NewImage
 from nova.model.server.server_orders import CreateBackup, CreateImage
 from nova.model.server.states import TaskState, VmState
@@ -117,7 +117,7 @@ def _make(deps: Deps, entry: states.Entry, image: NewImage) -> None:
         discard(deps, image.id)  # a delete overtook it and did not find the image yet
 
 
-def holding(deps: Deps, row: ServerRow, image: NewImage) -> dict[str, AnyColumn]:
+def holding(deps: Deps, row: ServerRow, image: NewImage) -> dict[str, Any]:
     """Return the arguments of an operation that creates ``image`` of a server, with the inherited properties."""
     base: Image | None = row.image
     inherited = _inherited(base, deps.settings.non_inheritable_image_properties) if base else {}

@@ -14,7 +14,6 @@ from nova.db import volumes
 from nova.db.server import servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.db.volumes import TO_ATTACH, TO_DETACH, Cleanup
 from nova.model.server.action_restrictions import RESTRICTED, BuiltWith, restriction
 from nova.model.server.states import ACTIONS, VmState
@@ -74,7 +73,7 @@ def metadata_of(tx: Connection, row: ServerRow) -> dict[str, str]:
     return servers.children(tx, [row.uuid])[0].get(row.uuid, {})
 
 
-def builtins(arguments: Arguments) -> dict[str, AnyColumn]:
+def builtins(arguments: Arguments) -> dict[str, object]:
     """Return the arguments as the journal stores them."""
     found: dict[str, Any] = msgspec.to_builtins(arguments)
     return found

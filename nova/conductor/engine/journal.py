@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from nova import errors
 from nova.db.operation import runners
 from nova.db.server import servers, states
+from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection, Database
-from nova.db.sql.types import AnyColumn
 
 LOG = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Journal:
         if self.left_s <= 0 or any(entry.runner_id != self.runner_id for entry in entries):
             raise errors.daemon.RunnerLeaseLost()
 
-    def servers(self, entries: Sequence[states.Entry]) -> dict[str, AnyColumn]:
+    def servers(self, entries: Sequence[states.Entry]) -> dict[str, ServerRow]:
         """Return the servers' current rows."""
         with self.cell.reading() as tx:
             return servers.rows_of(tx, [entry.server_uuid for entry in entries])

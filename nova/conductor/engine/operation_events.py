@@ -10,8 +10,7 @@ import msgspec
 from nova import context, tracing
 from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Step
-from nova.db.sql.types import AnyColumn
-from nova.model.base import utcnow
+from nova.model.base import Time, utcnow
 from nova.model.server.actions import ActionEvent
 
 
@@ -55,7 +54,7 @@ def step_ended(op: Op, result: str, details: str | None = None) -> None:
     _export(op, last)
 
 
-def step_undone(op: Op, step: Step, begun: AnyColumn) -> None:
+def step_undone(op: Op, step: Step, begun: Time) -> None:
     """Record a step's undo, from ``begun`` to now."""
     event = ActionEvent(event=step.undo_event, started_at=begun, finished_at=utcnow(), result="Success",
                         step=f"{step.name}.undo", attempt=op.entry.attempt, host=op.progress.host)

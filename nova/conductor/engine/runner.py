@@ -23,7 +23,6 @@ from nova.conductor.engine.workflow import Step, Workflow, by_host, entries_of
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import Entry, PerServer
 from nova.db.sql.engine import Connection, DatabaseUnavailable
-from nova.db.sql.types import AnyColumn
 from nova.model.base import utcnow
 
 T = TypeVar("T")
@@ -167,7 +166,7 @@ class Runner:
         self.announce.intending(ops)
 
         def write(live: list[Op]) -> None:
-            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, AnyColumn]]:
+            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, object]]:
                 task = {"task_state": step.task.value} if step.task else {}
                 changes = {**task, **step.within(tx, self.deps.only(step.uses), live)}
                 return entries_of(live), {**_unwritten(live), **changes}
@@ -267,7 +266,7 @@ class Runner:
         op.change(step=step.name, direction="undo")
 
         def write(live: list[Op]) -> None:
-            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, AnyColumn]]:
+            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, object]]:
                 changes = step.undo_within(tx, self.deps.only(step.uses), live)
                 return entries_of(live), {**_unwritten(live), **changes}
             self.journal.advance(work)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.db.server.states import Entry
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.model.server.states import ACTIONS, TaskState
 
 
@@ -56,7 +55,7 @@ class Step:
         """True if a journal's name means this step, also in a journal of an older release."""
         return name in (self.name, self.formerly)
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         """Return the changes of the servers' rows; a :class:`PerServer` for a column whose values differ. The
         transaction may be repeated, so this may only change the database and use ``op.see``."""
         return {}
@@ -89,7 +88,7 @@ class Retry:
 
 #: Writes in the transaction that ends an operation (with its error, or None); returns more changes of the server's row,
 #: which apply if it failed.
-Closing = Callable[[Connection, Op, errors.NovaError | None], Mapping[str, Any]]
+Closing = Callable[[Connection, Op, errors.NovaError | None], Mapping[str, object]]
 
 
 class Workflow:

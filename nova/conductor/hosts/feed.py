@@ -17,7 +17,6 @@ from nova.db.host.services import as_time
 from nova.db.placement import provider_trees
 from nova.db.placement.claims import DISK_GB, MEMORY_MB, VCPU, ProviderUsage
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.base import Time
 from nova.model.host.aggregates import placed
 from nova.model.host.hosts import AggregateMembers, AggregateStates, HostState, HostStates, Node, NodeStamp
@@ -52,7 +51,7 @@ class Feed:
         return HostStates(states=tuple(sent), now=as_time(rows[0].clock) if rows else None, alive=alive, gone=gone,
                           complete=everything and not more, aggregates=aggregates if fresh else None, more=more)
 
-    def _read_all(self) -> tuple[AggregateStates, list[AnyColumn], list[HostState]]:
+    def _read_all(self) -> tuple[AggregateStates, list[host_rows.NodeRow], list[HostState]]:
         """Return the aggregates, the rows of all nodes, and the nodes' states."""
         with self.deps.cell.reading() as tx:
             rows = host_rows.node_rows(tx)
@@ -72,7 +71,7 @@ class Feed:
         return aggregates, rows, [state(row, NodeProvider(providers[row.uuid], tree_facts), place(row.host))
                                   for row in rows if row.uuid in providers]
 
-    def _read_one(self, host: str) -> tuple[list[AnyColumn], list[HostState]]:
+    def _read_one(self, host: str) -> tuple[list[host_rows.NodeRow], list[HostState]]:
         """Return the rows of one host's nodes, and the nodes' full states."""
         with self.deps.cell.reading() as tx:
             rows = host_rows.node_rows(tx, host_rows.NodesWanted(host=host))
@@ -80,7 +79,7 @@ class Feed:
             return [], []
         with self.deps.api.reading() as tx:
             providers = host_rows.provider_rows(tx, host=host)
-            tree_facts = provider_trees.tree_facts(tx, [one["id"] for one in providers.values()])
+            tree_facts = provider_trees.tree_facts(tx, [one.id for one in providers.values()])
             place = self._place(tx, host)
         return rows, [state(row, NodeProvider(providers[row.uuid], tree_facts), place) for row in rows
                       if row.uuid in providers]
@@ -121,10 +120,10 @@ class Feed:
             return ()
         with self.deps.api.reading() as tx:
             rows = host_rows.provider_rows(tx, providers).values()
-            deep = [row["id"] for row in rows if row["deep"] or row["classes"].keys() - PLAIN]
+            deep = [row.id for row in rows if row.deep or row.classes.keys() - PLAIN]
             tree_facts = provider_trees.tree_facts(tx, deep) if deep else {}
-        return tuple(HostState(host=row["host"], node=row["name"], **NodeProvider(row, tree_facts).fields())
-                     if row["id"] in deep else _amounts(row) for row in rows)
+        return tuple(HostState(host=row.host, node=row.name, **NodeProvider(row, tree_facts).fields())
+                     if row.id in deep else _amounts(row) for row in rows)
 
     def host_changed(self, host: str) -> None:
         """Send the state of a host that was registered, changed, enabled or disabled."""
@@ -177,21 +176,21 @@ class AggregateInfo(NamedTuple):
 class NodeProvider(NamedTuple):
     """A node's provider: its row (of ``provider_rows``), and its children, traits and aggregates."""
 
-    row: Mapping[str, AnyColumn]
+    row: host_rows.NodeProviderRow
     tree_facts: Mapping[int, provider_trees.ProviderTreeFacts]
 
-    def fields(self) -> dict[str, AnyColumn]:
+    def fields(self) -> dict[str, Any]:
         """Return the members of a state that belong to the provider's generation."""
-        row, tree_facts = self.row, self.tree_facts.get(self.row["id"], provider_trees.NOTHING)
-        others = {name: provider_trees.amount(total, reserved, ratio, used, row["limits"][name])
-                  for name, (total, reserved, ratio, used) in row["classes"].items() if name not in PLAIN}
-        return {"provider_id": row["id"], "generation": row["generation"], "instances": row["consumers"],
-                **_resources(row["classes"]), "amounts": others, "children": tree_facts.children,
+        row, tree_facts = self.row, self.tree_facts.get(self.row.id, provider_trees.NOTHING)
+        others = {name: provider_trees.amount(one.total, one.reserved, one.allocation_ratio, int(one.used), one)
+                  for name, one in row.classes.items() if name not in PLAIN}
+        return {"provider_id": row.id, "generation": row.generation, "instances": row.consumers,
+                **_resources(row.classes), "amounts": others, "children": tree_facts.children,
                 "packings": tree_facts.packings, "own_traits": tree_facts.traits,
                 "own_aggregates": tree_facts.aggregates}
 
 
-def state(row: AnyRow, provider: NodeProvider, place: AggregateInfo) -> HostState:
+def state(row: host_rows.NodeRow, provider: NodeProvider, place: AggregateInfo) -> HostState:
     """Return a node's full state from its row (of ``node_rows``), its provider, and its place in the aggregates."""
     facts = row.facts
     return HostState(
@@ -209,19 +208,22 @@ def _capabilities(facts: Node) -> Mapping[str, str]:
     return {**facts.capabilities, "cpu_info": facts.cpu_info} if facts.cpu_info else facts.capabilities
 
 
-def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, AnyColumn]:
-    numbers: dict[str, Any] = {}
+def _resources(classes: Mapping[str, host_rows.ClassRow]) -> dict[str, int]:
+    numbers: dict[str, int] = {}
     for name, field in _AMOUNTS:
-        total, reserved, ratio, used = classes.get(name, (0, 0, 1.0, 0))
+        one = classes.get(name)
+        total, reserved, ratio, used = (one.total, one.reserved, one.allocation_ratio, int(one.used)) \
+            if one is not None else (0, 0, 1.0, 0)
         numbers |= {f"{field}_total": total, f"{field}_capacity": int((total - reserved) * ratio),
                     f"{field}_used": used}
     return numbers
 
 
-def _amounts(row: Mapping[str, AnyColumn]) -> HostState:
-    numbers = {name: value for name, value in _resources(row["classes"]).items() if not name.endswith("_total")}
-    return HostState(host="", node="", provider_id=row["id"], generation=row["generation"],
-                     instances=row["consumers"], **numbers)
+def _amounts(row: host_rows.NodeProviderRow) -> HostState:
+    numbers: dict[str, Any] = {name: value for name, value in _resources(row.classes).items()
+                               if not name.endswith("_total")}
+    return HostState(host="", node="", provider_id=row.id, generation=row.generation, instances=row.consumers,
+                     **numbers)
 
 
 def fitting(states: Sequence[HostState], most_bytes: int) -> list[HostState]:

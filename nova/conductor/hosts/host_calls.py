@@ -16,7 +16,6 @@ import functools
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 
@@ -24,8 +23,6 @@ from nova import concurrency, errors
 from nova.conductor.steps.guests import start_by
 from nova.db.host import services
 from nova.db.sql.engine import Database
-from nova.db.sql.types import AnyRow
-from nova.model.base import Library
 from nova.model.guest.orders import Fence
 from nova.rpc.interface import Contract, Method, Timeout
 
@@ -105,12 +102,12 @@ class _Call:
         self._context = contextvars.copy_context()
         self._stamp: services.ServicesStamp | None = None  # the host's registration, as of the first check
         self._sent = 0
-        self._answer: Any = None
+        self._answer: object = None
         self._error: BaseException | None = None
         self._over = threading.Event()
         self._lock = threading.Lock()
 
-    def answer(self) -> AnyRow:
+    def answer(self) -> object:
         self._send()
         self._over.wait()
         if self._error is not None:
@@ -151,12 +148,12 @@ class _Call:
                 self._over.set()
 
 
-def _renewed(value: Library) -> Library:
+def _renewed(value: object) -> object:
     """Return orders with a start deadline half a minute from now; other values unchanged."""
     if isinstance(value, tuple):
         return tuple(map(_renewed, value))
     fence = getattr(value, "fence", None)
-    if not isinstance(fence, Fence):
+    if not isinstance(value, msgspec.Struct) or not isinstance(fence, Fence):
         return value
     return msgspec.structs.replace(value, fence=msgspec.structs.replace(fence, start_by=start_by()))
 

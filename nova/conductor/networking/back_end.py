@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nova.db.server.server_row import ServerRow
+from nova.db.server.servers import DetailRow, PlacedServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyRow
 from nova.model.base import HostName
 from nova.model.guest.orders import BuildOrder
 from nova.model.network.networks import Interface, PortDemand, RequestedNetwork
@@ -144,7 +144,7 @@ class NetworkBackEnd(Protocol):
 
     # -- reads
 
-    def interfaces_now(self, server: AnyRow) -> tuple[Interface, ...]:
+    def interfaces_now(self, server: ServerRow | DetailRow) -> tuple[Interface, ...]:
         """Return the server's interfaces as the back end has them now. Raises an error rather than omit interfaces that
         it could not read."""
 
@@ -168,7 +168,7 @@ class NetworkBackEnd(Protocol):
         networks whose metadata this provider (a load balancer) forwards count. Raises Invalid if not exactly one port
         matches; Unavailable."""
 
-    def external_event(self, event: ExternalEvent, server: AnyRow) -> None:
+    def external_event(self, event: ExternalEvent, server: PlacedServer) -> None:
         """Handle an external event about one of the server's interfaces."""
 
     # -- resources of its API: objects with the methods of NetworkCalls, FloatingCalls, SecurityGroupCalls, and the

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from nova import errors
+from nova.clients.neutron import Neutron
+from nova.conductor.engine.deps import Deps
 from nova.db.server import interface_cache
-from nova.db.sql.types import AnyColumn
 from nova.model.network.ports import Port
 
 LOG = logging.getLogger(__name__)
@@ -17,7 +18,7 @@ class NeutronAddresses:
     """Calls that add and remove fixed addresses. ``refresh``: updates servers' rows immediately. ``client``:
     ``nova.clients.neutron.Neutron``."""
 
-    def __init__(self, deps: AnyColumn, client: AnyColumn, refresh: Callable[[Sequence[str]], object]) -> None:
+    def __init__(self, deps: Deps, client: Neutron, refresh: Callable[[Sequence[str]], object]) -> None:
         self.deps, self._client, self._refresh = deps, client, refresh
 
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:

@@ -25,8 +25,8 @@ from nova.conductor.neutron.health import Healer, Reader
 from nova.conductor.neutron.left_ports import LeftPorts
 from nova.conductor.neutron.moves import Mover
 from nova.db.server.server_row import ServerRow
+from nova.db.server.servers import PlacedServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.base import HostName
 from nova.model.guest.orders import BuildOrder
 from nova.model.network.networks import Interface, RequestedNetwork
@@ -206,7 +206,7 @@ class NeutronBackEnd:
     def firewalls_of(self, servers: Sequence[ServerRow]) -> Mapping[str, GuestFirewall]:
         return {}
 
-    def external_event(self, event: ExternalEvent, server: AnyRow) -> None:
+    def external_event(self, event: ExternalEvent, server: PlacedServer) -> None:
         self.events.received(event, server)
 
 
@@ -214,14 +214,14 @@ def _waits_for_ports(server: ServerDetail) -> bool:
     return server.vm_state == VmState.BUILDING and not server.interfaces
 
 
-def _pages(wanted: Mapping[str, AnyColumn]) -> list[Mapping[str, AnyColumn]]:
+def _pages(wanted: Mapping[str, Sequence[str]]) -> list[Mapping[str, Sequence[str]]]:
     ids = wanted.get("device_id")
     if ids is None:
         return [wanted]
     return [{"device_id": ids[first:first + MOST_LISTED]} for first in range(0, len(ids), MOST_LISTED)]
 
 
-def guest_at(client: AnyColumn, provider_id: str, address: str) -> tuple[str, str]:
+def guest_at(client: Client, provider_id: str, address: str) -> tuple[str, str]:
     """Return (the server's UUID, the project of its port). ``client``: nova.clients.neutron.Neutron. Raises
     metadata.NotOnePort; Unavailable."""
     subnets = client.subnets(filters={"advanced_service_providers": provider_id})

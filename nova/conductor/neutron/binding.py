@@ -6,21 +6,22 @@ Every created port has the server's UUID as its ``device_id``, so that repeating
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from nova import errors, failures
 from nova.clients.neutron import DNS, IF_MATCH, Neutron
+from nova.clients.neutron_values import NeutronFloating
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import CreateArguments, Op, Result
 from nova.conductor.neutron import views
 from nova.conductor.neutron.admission import AUTO, PortAdmission
 from nova.conductor.neutron.cache import NeutronCache
 from nova.conductor.neutron.port_resources import ClaimedPorts, profile_of
-from nova.db.sql.types import AnyColumn
 from nova.model.network.networks import Interface, RequestedNetwork
 from nova.model.network.ports import FAILED, OWNER, Port, belongs
 from nova.model.network.security_groups import DEFAULT
@@ -65,16 +66,16 @@ class Binder:
         self.known.note_pending(again)  # a request of another runner that died may still create ports
         self._adopt(wanted, self.client.ports_of(again))
         for one in wanted:
-            self._guarded(one, lambda one=one: self._own_network(one))
-            self._guarded(one, lambda one=one: self._take_given(one))
+            self._guarded(one, functools.partial(self._own_network, one))
+            self._guarded(one, functools.partial(self._take_given, one))
         self._make(one for one in wanted if one.error is None)
         for one in wanted:
-            self._guarded(one, lambda one=one: _check_bound(one.found.values(), one.host))
+            self._guarded(one, functools.partial(_check_bound, one.found.values(), one.host))
         self._show(one for one in wanted if one.error is None)
         return [one.error or {} for one in wanted]
 
     @staticmethod
-    def _guarded(one: WantedPorts, part: AnyColumn) -> None:
+    def _guarded(one: WantedPorts, part: Callable[[], object]) -> None:
         if one.error is not None:
             return
         try:
@@ -189,7 +190,7 @@ class Binder:
             for one in batch:
                 self._make_some([one])
 
-    def _asked(self, batch: Sequence[WantedPorts]) -> list[tuple[WantedPorts, int, dict[str, AnyColumn]]]:
+    def _asked(self, batch: Sequence[WantedPorts]) -> list[tuple[WantedPorts, int, dict[str, object]]]:
         return [(one, at, self.body(one.op, request, one.with_groups))
                 for one in batch for at, request in one.missing()]
 
@@ -209,7 +210,7 @@ class Binder:
             for one in batch:
                 one.error = error
 
-    def body(self, op: Op, request: RequestedNetwork, with_groups: bool = True) -> dict[str, AnyColumn]:
+    def body(self, op: Op, request: RequestedNetwork, with_groups: bool = True) -> dict[str, object]:
         """Return the request body of a new port. Without groups: in the project's default group."""
         groups = self._group_ids(op) if with_groups else []
         return {"network_id": request.network_id, "admin_state_up": True, "tenant_id": op.server.project_id,
@@ -228,7 +229,7 @@ class Binder:
 
     # -- results
 
-    def around(self, ports: Sequence[Port], floating: Sequence[AnyColumn] = ()) -> views.Around:
+    def around(self, ports: Sequence[Port], floating: Sequence[NeutronFloating] = ()) -> views.Around:
         """Return the networks, subnets and floating addresses of the ports."""
         return views.Around(self.known.networks(dict.fromkeys(port.network_id for port in ports)),
                             self.known.subnets(dict.fromkeys(one.subnet_id for port in ports

@@ -11,7 +11,7 @@ from nova import concurrency, context, errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.health import Healer
 from nova.db.server import interface_cache, migrations
-from nova.db.sql.types import AnyRow
+from nova.db.server.servers import PlacedServer
 from nova.model.guest.orders import NetworkEvent
 from nova.model.network.ports import ACTIVE
 from nova.model.server.server_parts import ExternalEvent
@@ -97,7 +97,7 @@ class EventGatherer:
             with context.entered(context.internal()):
                 self.late.add(self._again(list(dict.fromkeys(uuid for uuid, _port in lost))))
 
-    def received(self, event: ExternalEvent, server: AnyRow) -> None:
+    def received(self, event: ExternalEvent, server: PlacedServer) -> None:
         """Gather an event for a moment, and forward it to hosts together with others."""
         with self._lock:
             first = not self._waiting

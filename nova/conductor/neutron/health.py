@@ -19,8 +19,8 @@ from nova.conductor.neutron import views
 from nova.conductor.neutron.binding import Binder
 from nova.conductor.neutron.cache import DOUBT_S
 from nova.db.server import interface_cache
-from nova.db.server.server_row import AnyServer
-from nova.db.sql.types import AnyRow
+from nova.db.server.interface_cache import CachedServer
+from nova.db.server.server_row import ServerRow
 from nova.model.base import utcnow
 from nova.model.network.networks import Interface
 from nova.model.network.ports import ACTIVE, OWNER, Port, belongs
@@ -37,7 +37,8 @@ class Reader:
     def __init__(self, binder: Binder) -> None:
         self._binder, self.client, self.known = binder, binder.client, binder.known
 
-    def now(self, servers: Sequence[AnyServer], settled: bool = False) -> dict[str, tuple[Interface, ...]]:
+    def now(self, servers: Sequence[ServerRow | CachedServer], settled: bool = False
+            ) -> dict[str, tuple[Interface, ...]]:
         """Return the current interfaces by server: two calls for a hundred servers, and one for uncached networks.
         ``settled``: without ports that their rows do not have and that may be deleted again."""
         found = self._ports(servers, settled)
@@ -47,7 +48,7 @@ class Reader:
         around = self._binder.around(ports, floating)
         return {server.uuid: self._one(server, found[server.uuid], around) for server in servers}
 
-    def _ports(self, servers: Sequence[AnyServer], settled: bool) -> dict[str, list[Port]]:
+    def _ports(self, servers: Sequence[ServerRow | CachedServer], settled: bool) -> dict[str, list[Port]]:
         """Return each server's ports. Ports of its row that the list lacks are read by ID."""
         found: dict[str, list[Port]] = {server.uuid: [] for server in servers}
         rows = {server.uuid: server for server in servers}
@@ -90,9 +91,9 @@ class Reader:
         return port.created_at is not None and (utcnow() - port.created_at).total_seconds() < DOUBT_S
 
     @staticmethod
-    def _one(server: AnyServer, ports: Sequence[Port], around: views.Around) -> tuple[Interface, ...]:
+    def _one(server: ServerRow | CachedServer, ports: Sequence[Port], around: views.Around) -> tuple[Interface, ...]:
         before = {one.id: one for one in server.interfaces or ()}
-        requested = getattr(server, "requested_networks", None) or ()  # not in every query
+        requested = server.requested_networks or ()
         given = {one.port_id for one in requested if one.port_id}
         tags = {one.port_id or one.network_id: one.tag for one in requested}
         found = []
@@ -125,7 +126,7 @@ class Healer:
             return self.correct(looked_at, all_seen=False) if looked_at else 0
         return 0
 
-    def correct(self, rows: Sequence[AnyServer], all_seen: bool = True) -> int:
+    def correct(self, rows: Sequence[ServerRow | CachedServer], all_seen: bool = True) -> int:
         """Correct rows that differ from Neutron. Raises NovaError of Neutron or the database. ``all_seen`` False: an
         answer without any port for several servers is not trusted; Neutron may see nova as an ordinary user."""
         found = self._reader.now(rows, settled=True)
@@ -143,7 +144,8 @@ class Healer:
         return self._world.cell.transact(lambda tx: sum(interface_cache.write(tx, row, interfaces)
                                                         for row, interfaces in wrong))
 
-    def _ask_for_lost(self, rows: Sequence[AnyServer], found: Mapping[str, tuple[Interface, ...]]) -> set[str]:
+    def _ask_for_lost(self, rows: Sequence[ServerRow | CachedServer],
+                      found: Mapping[str, tuple[Interface, ...]]) -> set[str]:
         """Ask guests to release interfaces without ports, and return their servers; their rows are written afterwards.
 
         Once for each port, so that a guest that keeps its interface is not asked for ever. Only in projects of which
@@ -198,7 +200,7 @@ def _ids(interfaces: Iterable[Interface]) -> set[str]:
     return {one.id for one in interfaces}
 
 
-def _made_late(port: Port, row: AnyRow | None) -> bool:
+def _made_late(port: Port, row: CachedServer | None) -> bool:
     """True if the port was created late and belongs to no server. ``row``: the live server's row, or None."""
     if not port.device_owner.startswith(OWNER) or port.name:
         return False  # nova gives its ports no names

@@ -26,7 +26,6 @@ from nova.db.network.addresses import AddressRequest, Terms
 from nova.db.server import servers
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.model.base import Scope
 from nova.model.network.networks import Interface, Network, RequestedNetwork
 from nova.model.quota.quotas import UNLIMITED
@@ -226,7 +225,7 @@ class Addresses:
         hosts = self.deps.cell.transact(lambda tx: rows.leave(tx, [op.uuid for op in many]))
         self.update_hosts({one.network_id for op in many for one in op.server.interfaces or ()}, hosts)
 
-    def _own(self, tx: Connection, networks_: Sequence[AnyColumn], host: str) -> dict[str, str]:
+    def _own(self, tx: Connection, networks_: Sequence[Network], host: str) -> dict[str, str]:
         """Return network's UUID -> the host's own address there."""
         own = host_addresses.own_addresses(tx, networks_, {host})
         return {row.uuid: own[(row.id, host)] for row in networks_ if (row.id, host) in own}

@@ -16,8 +16,8 @@ from nova.conductor.nova_network.groups import Groups
 from nova.conductor.nova_network.pools import Networks
 from nova.db.network import addresses, floating, security_groups
 from nova.db.server.server_row import ServerRow
+from nova.db.server.servers import DetailRow, PlacedServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyRow
 from nova.model.base import HostName
 from nova.model.guest.orders import BuildOrder
 from nova.model.network.networks import Interface, RequestedNetwork
@@ -146,14 +146,14 @@ class NovaNetwork:
 
     # -- reads
 
-    def interfaces_now(self, server: AnyRow) -> tuple[Interface, ...]:
+    def interfaces_now(self, server: ServerRow | DetailRow) -> tuple[Interface, ...]:
         return server.interfaces or ()
 
     def firewall_on(self, host: HostName) -> HostFirewall:
         with self.deps.cell.reading() as tx:
             return host_rules.of_host(tx, host, self.deps.settings.instance_name_template)
 
-    def firewalls_of(self, servers: Sequence[AnyRow]) -> Mapping[str, GuestFirewall]:
+    def firewalls_of(self, servers: Sequence[ServerRow]) -> Mapping[str, GuestFirewall]:
         with_interfaces = [server for server in servers if server.interfaces]
         if not with_interfaces:
             return {}
@@ -171,7 +171,7 @@ class NovaNetwork:
     def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
         raise errors.metadata.NotOnePort(address=address, provider=provider_id, count=0)
 
-    def external_event(self, event: ExternalEvent, server: AnyRow) -> None:
+    def external_event(self, event: ExternalEvent, server: PlacedServer) -> None:
         LOG.info("event %s is for another network service; ignored", event.name,
                  extra={"server": event.server_uuid})
 

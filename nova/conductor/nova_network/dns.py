@@ -17,7 +17,8 @@ from nova.clients.dns import DeadlineDriver, Managers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.db.network import dns_domains, floating
-from nova.db.server.server_row import AnyServer
+from nova.db.network.dns_domains import NamedServer
+from nova.db.server.server_row import ServerRow
 from nova.model.base import Scope
 from nova.model.network.floating import DnsDomain, DnsEntry, FloatingQuery
 
@@ -161,7 +162,7 @@ class DnsNames:
     def _wanted(self) -> bool:
         return bool(self.deps.settings.floating.instance_dns_domain) and not self.managers.instances.silent
 
-    def _for_servers(self, servers: Sequence[AnyServer], budget_s: float) -> None:
+    def _for_servers(self, servers: Sequence[ServerRow | NamedServer], budget_s: float) -> None:
         domain = self.deps.settings.floating.instance_dns_domain
         if not self._wanted or not servers:
             return
@@ -176,7 +177,7 @@ class DnsNames:
         _quietly(self.managers.instances, "write", pairs, domain, budget_s)
 
 
-def names_of(server: AnyServer) -> list[tuple[str | None, str]]:
+def names_of(server: ServerRow | NamedServer) -> list[tuple[str | None, str]]:
     """Return (name, address) pairs of a server's first IPv4 address: two, or one if its own name is not a valid DNS
     label."""
     address = next((one.address for interface in server.interfaces or () for one in interface.addresses

@@ -13,7 +13,7 @@ from nova.db.network import addresses as rows
 from nova.db.network import floating, network_pools
 from nova.db.network.addresses import AddressRequest
 from nova.db.server import servers
-from nova.db.server.server_row import AnyServer, ServerRow
+from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
 from nova.model.network.networks import FixedAddress, FixedAddressRow, Interface, RequestedNetwork
 from nova.model.server.states import TaskState
@@ -81,7 +81,7 @@ class FixedAddresses:
             return row, changed
         self._update_hosts(*self.deps.cell.transact(remove))
 
-    def _update_hosts(self, row: AnyServer, networks_: set[str]) -> None:
+    def _update_hosts(self, row: ServerRow, networks_: set[str]) -> None:
         self.addresses.update_hosts(networks_, {row.host} if row.host else set(), row.uuid)
         self.deps.networking.groups.addresses_changed([row.uuid])
 

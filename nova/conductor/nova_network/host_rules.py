@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from nova.db.network import guest_rules, security_groups
+from nova.db.server.server_row import ServerRow
 from nova.db.server.servers import instance_name
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyRow
 from nova.model.base import HostName
 from nova.model.network import security_rules
 from nova.model.network.security_groups import AllowedTraffic, GuestFirewall, HostFirewall, SecurityRule
@@ -34,7 +34,7 @@ class Arriving(NamedTuple):
     let_in_on: frozenset[str]
 
 
-def of_guests(tx: Connection, servers: Sequence[AnyRow], template: str) -> Arriving:
+def of_guests(tx: Connection, servers: Sequence[guest_rules.Guest | ServerRow], template: str) -> Arriving:
     """Return the parts of some guests, in one statement, or two if a rule names a group. ``servers``: their rows."""
     rules, hosts = guest_rules.rules_and_hosts(tx, [server.uuid for server in servers])
     members = guest_rules.addresses_of(tx, _sources(rule for found in rules.values() for rule in found))
@@ -44,8 +44,8 @@ def of_guests(tx: Connection, servers: Sequence[AnyRow], template: str) -> Arriv
                      for server in servers}, hosts)
 
 
-def _guest(row: AnyRow, rules: Sequence[SecurityRule], members: Mapping[str, Sequence[str]], routers: Set[str],
-           template: str) -> GuestFirewall:
+def _guest(row: guest_rules.Guest | ServerRow, rules: Sequence[SecurityRule],
+           members: Mapping[str, Sequence[str]], routers: Set[str], template: str) -> GuestFirewall:
     return GuestFirewall(server_uuid=row.uuid, id=row.id, instance_name=instance_name(template, row.id, row.uuid),
                          interfaces=security_rules.guarded(row.interfaces or (), routers),
                          allowed=_allowed(rules, members))

@@ -13,8 +13,8 @@ from nova import context, errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.db.host import services
 from nova.db.server import consoles
+from nova.db.server.consoles import ConsolePlace, FoundToken
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.guest.consoles import (
     ConsoleAddress,
     ConsoleConnection,
@@ -55,13 +55,13 @@ class ConsoleQueries:
         address = self._asked(request, server)
         kept = consoles.KeptToken(
             token_hash=grant.token_hash, console_type=request.type.value, server_uuid=request.server_uuid,
-                                  host=server.host,
+                                  host=server.host or "",
             epoch=server.epoch, user_id=context.current().user_id or "", address=address, ttl_s=grant.ttl_s)
         if not self.deps.cell.transact(lambda tx: consoles.keep(tx, kept)):
             raise errors.console.Moving(server=request.server_uuid)
         return address
 
-    def _asked(self, request: ConsoleRequest, server: AnyRow) -> ConsoleAddress:
+    def _asked(self, request: ConsoleRequest, server: ConsolePlace) -> ConsoleAddress:
         """Return the console's address from the server's host, with its errors converted to those of the user's
         request."""
         facts = {"server": request.server_uuid, "type": request.type.value}
@@ -90,7 +90,7 @@ class ConsoleQueries:
         except AWAY:
             raise errors.console.HostAway(**facts) from None
 
-    def _found(self, row: AnyRow, host: str, request: ConsoleRequest) -> ConsoleAddress:
+    def _found(self, row: ConsolePlace | FoundToken, host: str, request: ConsoleRequest) -> ConsoleAddress:
         """Return the console's address that the host reports. Raises the errors of ``ComputeRPC.find_console``, and
         console.Elsewhere if the address belongs to another host, so that no proxy connects there."""
         found: ConsoleAddress = self.deps.compute.find_console(host, request.server_uuid, request.type)
@@ -101,7 +101,7 @@ class ConsoleQueries:
             raise errors.console.Elsewhere()
         return found
 
-    def _is_down(self, row: AnyRow) -> bool:
+    def _is_down(self, row: ConsolePlace | FoundToken) -> bool:
         """True if the host is known to be down: nova does not wait for it then."""
         return not services.is_up(row, self.deps.settings.service_down_time)
 
@@ -123,7 +123,7 @@ class ConsoleQueries:
         with self.deps.cell.reading() as tx:  # again: it may have ended while its host was asked
             return _connection(_good(consoles.find(tx, check.token_hash), check))
 
-    def _confirm(self, row: AnyRow) -> None:
+    def _confirm(self, row: FoundToken) -> None:
         """Confirm with the host that the console is still at the token's address, because other guests may reuse ports.
 
         A changed address ends the token: if the port returned to the console later, its user in between would be
@@ -150,11 +150,11 @@ class ConsoleQueries:
             return self.check_console(TokenCheck(token_hash=token_hash))
 
 
-def _spot(address: ConsoleAddress) -> tuple[AnyColumn, ...]:
+def _spot(address: ConsoleAddress) -> tuple[str | int | None, ...]:
     return address.host, address.port, address.tls_port, address.socket_path
 
 
-def _good(row: AnyRow | None, check: TokenCheck, mine: bool = False) -> AnyRow:
+def _good(row: FoundToken | None, check: TokenCheck, mine: bool = False) -> FoundToken:
     """Return the token's row if it is valid by the records. ``mine``: this process has just redeemed it."""
     if row is None:
         raise errors.console.Unknown()
@@ -169,14 +169,14 @@ def _good(row: AnyRow | None, check: TokenCheck, mine: bool = False) -> AnyRow:
     return row
 
 
-def _redeemed(tx: Connection, key: int, check: TokenCheck) -> AnyRow:
+def _redeemed(tx: Connection, key: int, check: TokenCheck) -> FoundToken:
     """Redeem the token and return its row if it is still valid; otherwise raise, which rolls the change back."""
     if not consoles.redeem(tx, key):
         raise errors.console.Used()
     return _good(consoles.find(tx, check.token_hash), check, mine=True)
 
 
-def _connection(row: AnyRow) -> ConsoleConnection:
+def _connection(row: FoundToken) -> ConsoleConnection:
     return ConsoleConnection(type=ConsoleType(row.console_type), server_uuid=row.server_uuid, user_id=row.user_id,
                              project_id=row.project_id, address=row.address, expires_at=row.expires_at, host=row.host)
 

@@ -9,7 +9,7 @@ from typing import Any
 from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.db.server import servers
-from nova.db.sql.types import AnyRow
+from nova.db.server.servers import PlacedServer
 from nova.model.server.server_parts import ExternalEvent
 from nova.model.server.servers import ServerOrder
 
@@ -48,7 +48,7 @@ class ExternalEvents:
             rows = servers.places(tx, {event.server_uuid for event in events})
         return tuple(self._one(event, rows.get(event.server_uuid)) for event in events)
 
-    def _one(self, event: ExternalEvent, row: AnyRow | None) -> int:
+    def _one(self, event: ExternalEvent, row: PlacedServer | None) -> int:
         code = _code(event, row)
         LOG.info("event %s (%s) of %s: %d", event.name, event.tag, event.status, code,
                  extra={"server": event.server_uuid})
@@ -57,7 +57,7 @@ class ExternalEvents:
             taker(event, row)
         return code
 
-    def _network(self, event: ExternalEvent, row: AnyRow) -> None:
+    def _network(self, event: ExternalEvent, row: PlacedServer) -> None:
         self.deps.networking.external_event(event, row)
 
     def _extended(self, event: ExternalEvent, row: object) -> None:
@@ -78,7 +78,7 @@ class ExternalEvents:
             self._order(ServerOrder(uuid=event.server_uuid, action=action))
 
 
-def _code(event: ExternalEvent, row: AnyRow | None) -> int:
+def _code(event: ExternalEvent, row: PlacedServer | None) -> int:
     if event.name in NEED_TAG and not event.tag:
         return BAD_TAG
     if event.name == "power-update" and event.tag not in POWER_ACTIONS:

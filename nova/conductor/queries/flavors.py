@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -13,7 +13,6 @@ from nova.conductor.quota import quota
 from nova.conductor.quota.projects import check_project
 from nova.db import flavors, keypairs
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.model.base import Scope
 from nova.model.flavor.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.server.keypairs import Keypair, KeypairQuery, NewKeypair
@@ -54,7 +53,7 @@ class Flavors:
         """Change the description; None removes it. Servers keep their copy of the flavor. Raises flavor.NotFound."""
         return self._write(flavorid, lambda tx: flavors.update(tx, flavorid, description))
 
-    def _write(self, flavorid: str, write: AnyColumn) -> Flavor:
+    def _write(self, flavorid: str, write: Callable[[Connection], object]) -> Flavor:
         def both(tx: Connection) -> Flavor:
             write(tx)
             return flavors.get(tx, flavorid, Scope())

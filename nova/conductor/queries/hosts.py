@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,9 +13,9 @@ from nova import errors, failures
 from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.db.host import aggregates, hosts, services
+from nova.db.host.service_rows import ServiceRow
 from nova.db.placement.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn, AnyRow
 from nova.db.upkeep import orphans
 from nova.model.flavor.flavors import Flavor
 from nova.model.host.hosts import HostStates, HostUptime, NodeStamp
@@ -93,7 +92,7 @@ class Hosts:
             with contextlib.suppress(errors.NovaError):  # its next heartbeat repeats it
                 self.deps.compute.look_for_debts(host)
 
-    def _update(self, tx: Connection, update: ServiceUpdate) -> AnyRow:
+    def _update(self, tx: Connection, update: ServiceUpdate) -> ServiceRow:
         row = services.locked(tx, update.uuid, update.host, update.binary)
         changes: dict[str, Any] = {}
         if update.disabled is not None:
@@ -124,7 +123,7 @@ class Hosts:
         if row.binary == services.COMPUTE:
             self._forget(row.host, providers)
 
-    def _unclaimed_providers(self, host: str) -> list[AnyColumn]:
+    def _unclaimed_providers(self, host: str) -> list[hosts.HostProvider]:
         """Return a host's providers. Raises Conflict if a server that is not on the host yet has claimed some of them.
         Claims that only wait for a cleanup of the host are removed with them."""
         with self.deps.api.reading() as tx:
@@ -137,7 +136,7 @@ class Hosts:
             raise errors.service.HasServers()
         return providers
 
-    def _forget(self, host: str, providers: Sequence[AnyColumn]) -> None:
+    def _forget(self, host: str, providers: Sequence[hosts.HostProvider]) -> None:
         def forget(tx: Connection) -> bool:
             left = aggregates.forget_hosts(tx, [host])
             hosts.drop_providers(tx, {row.id: row.generation for row in providers})
@@ -198,7 +197,7 @@ class Hosts:
         return by_node
 
     @staticmethod
-    def _with(found: Sequence[Hypervisor], field: str, values: dict[tuple[str, str], AnyColumn]) -> list[Hypervisor]:
+    def _with(found: Sequence[Hypervisor], field: str, values: Mapping[tuple[str, str], object]) -> list[Hypervisor]:
         return [msgspec.structs.replace(one, **{field: values.get((one.host, one.hostname))}) for one in found]
 
     def get_hypervisor_statistics(self) -> HypervisorStatistics:
@@ -284,28 +283,28 @@ def _sum(amounts: Iterable[Amounts]) -> Amounts:
     return functools.reduce(_plus, amounts, Amounts())
 
 
-def _service_row(row: AnyRow) -> SimpleNamespace:
+def _service_row(row: hosts.NodeRow) -> ServiceRow:
     """Return a node's row in the form of its service's row."""
-    same = ("host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "last_seen_at", "created_at",
-            "updated_at", "release")
-    return SimpleNamespace(id=row.service_id, uuid=row.service_uuid, contracts=(), connections=None, clock_off_s=None,
-                           **{name: getattr(row, name) for name in same})
+    return ServiceRow(row.service_id, row.service_uuid, row.host, row.binary, row.topic, row.disabled,
+                      row.disabled_reason, row.forced_down, row.last_seen_at, row.created_at, row.updated_at,
+                      row.release)
 
 
-def _uptime(one: Hypervisor, row: AnyRow) -> str | None:
+def _uptime(one: Hypervisor, row: hosts.NodeRow) -> str | None:
     uptime: HostUptime | None = row.facts.uptime
     up = one.service is not None and one.service.up
     return uptime.line(services.as_time(row.clock)) if uptime is not None and up else None
 
 
-def _hypervisor(row: AnyRow, provider: dict[str, AnyColumn] | None, service: Service) -> Hypervisor:
-    facts, classes = row.facts, (provider or {}).get("classes", {})
-    used = {name: classes[name][3] for name in classes}
+def _hypervisor(row: hosts.NodeRow, provider: hosts.NodeProviderRow | None, service: Service) -> Hypervisor:
+    facts = row.facts
+    used = {name: int(one.used) for name, one in provider.classes.items()} if provider is not None else {}
     return Hypervisor(
         id=row.id, uuid=row.uuid, hostname=row.name, host=row.host, host_ip=facts.host_ip or None,
         type=facts.hypervisor_type, version=facts.hypervisor_version, vcpus=facts.vcpus,
         vcpus_used=used.get(VCPU, 0), memory_mb=facts.memory_mb,
         memory_mb_used=used.get(MEMORY_MB, 0) + facts.reserved_memory_mb, local_gb=facts.local_gb,
         local_gb_used=used.get(DISK_GB, 0) + facts.reserved_disk_gb,
-        disk_available_least_gb=facts.disk_available_least_gb, running_vms=(provider or {}).get("consumers", 0),
+        disk_available_least_gb=facts.disk_available_least_gb,
+        running_vms=provider.consumers if provider is not None else 0,
         cpu_info=facts.cpu_info, service=service)

@@ -10,8 +10,8 @@ import msgspec
 from nova import context, decoding, tracing
 from nova.conductor.engine.deps import Deps
 from nova.db.server import actions, servers
+from nova.db.server.actions import JournalRow
 from nova.db.server.server_row import ServerRow
-from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.flavor.flavors import Flavor
 from nova.model.scheduling.decisions import NoHost
 from nova.model.server.actions import InstanceAction, PlacementTrace
@@ -29,27 +29,28 @@ def of_request(deps: Deps, name: str) -> tuple[InstanceAction, ...]:
         action, placement=_placement_trace(row, rows.get(row.server_uuid)), trace=_trace(row)) for action, row in found)
 
 
-def _trace(row: AnyRow) -> str:
+def _trace(row: JournalRow) -> str:
     """Return the trace id: the caller's if it sent one, else the request's own."""
     return tracing.place_of(context.RequestContext(
         request_id=row.request_id, traceparent=(row.data or {}).get("traceparent"))).trace
 
 
-def _placement_trace(row: AnyRow, server: ServerRow | None) -> PlacementTrace | None:
+def _placement_trace(row: JournalRow, server: ServerRow | None) -> PlacementTrace | None:
     data: Mapping[str, Any] = row.data
     if not any(key in data for key in _PLACES):
         return None
     kept = data.get("no_host")
     return PlacementTrace(
-        requirements=_requirements(row.arguments, server), host=data.get("host"), tried=tuple(data.get("tried") or ()),
+        requirements=_requirements(row, server), host=data.get("host"), tried=tuple(data.get("tried") or ()),
         left=tuple(one[0] for one in data.get("hosts") or ()),
         no_host=None if kept is None else decoding.convert(kept, NoHost, strict=False))
 
 
-def _requirements(arguments: Mapping[str, AnyColumn], server: ServerRow | None) -> dict[str, str]:
+def _requirements(row: JournalRow, server: ServerRow | None) -> dict[str, str]:
     """Return the request's requirements as text; empty for a purged server."""
     if server is None:
         return {}
+    arguments = row.arguments
     wanted = arguments.get("flavor")
     flavor = server.flavor if wanted is None else decoding.convert(wanted, Flavor)
     properties = server.image.properties if server.image else {}

@@ -18,8 +18,8 @@ from nova.conductor.quota import quota
 from nova.db.host.services import as_time
 from nova.db.quota import ledger
 from nova.db.server import actions, server_groups, server_lists, servers
+from nova.db.server.servers import DetailRow
 from nova.db.sql.engine import Connection, DatabaseUnavailable
-from nova.db.sql.types import AnyRow
 from nova.model.flavor.flavors import Flavor
 from nova.model.server.actions import ActionQuery, InstanceAction
 from nova.model.server.servers import (
@@ -115,10 +115,10 @@ class Servers:
 
     def _page(self, query: ServerListQuery, limit: int) -> ServerPage:
         with self.deps.cell.reading() as tx:
-            rows = server_lists.select(tx, query, limit)
             if not query.detail:
-                return ServerPage(summaries=tuple(ServerSummary(uuid=row.uuid, name=row.name) for row in rows))
-            found = self._details(tx, rows)
+                return ServerPage(summaries=tuple(ServerSummary(uuid=row.uuid, name=row.name)
+                                                  for row in server_lists.names(tx, query, limit)))
+            found = self._details(tx, server_lists.select(tx, query, limit))
         return ServerPage(servers=self._with_groups_now(found))
 
     def _with_groups_now(self, found: Sequence[ServerDetail]) -> tuple[ServerDetail, ...]:
@@ -127,7 +127,7 @@ class Servers:
         return tuple(msgspec.structs.replace(one, security_groups=names[one.uuid]) if one.uuid in names else one
                      for one in found)
 
-    def _details(self, tx: Connection, rows: Sequence[AnyRow]) -> list[ServerDetail]:
+    def _details(self, tx: Connection, rows: Sequence[DetailRow]) -> list[ServerDetail]:
         """Return the servers with their metadata and tags: one more statement for all rows together."""
         metadata, tags = servers.children(tx, [row.uuid for row in rows])
         template = self.deps.settings.instance_name_template
@@ -137,7 +137,7 @@ class Servers:
             found.append(msgspec.structs.replace(one, host_status=self._host_status(row)) if row.host else one)
         return found
 
-    def _host_status(self, row: AnyRow) -> str:
+    def _host_status(self, row: DetailRow) -> str:
         """Return the status of the server's host; empty if no nova-compute is registered there."""
         if row.host_disabled is None:
             return ""

@@ -11,8 +11,8 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.queries.flavors import capped
 from nova.db.host import services
 from nova.db.quota import ledger, usage, usage_audits
+from nova.db.quota.usage import UsedServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyRow
 from nova.model.base import HostName, Time, utcnow
 from nova.model.host.services import PendingCleanup
 from nova.model.quota import periods
@@ -81,7 +81,7 @@ def _refuse_registered(tx: Connection, host: str) -> None:
         raise errors.quota.CleanupHostIsThere(host=host)
 
 
-def _by_project(query: UsageQuery, rows: Sequence[AnyRow]) -> tuple[ProjectUsage, ...]:
+def _by_project(query: UsageQuery, rows: Sequence[UsedServer]) -> tuple[ProjectUsage, ...]:
     """Return the sums of the page's servers, which are sorted by project."""
     now = utcnow()
     found: dict[str, list[ServerUsage]] = {}
@@ -95,7 +95,7 @@ def _by_project(query: UsageQuery, rows: Sequence[AnyRow]) -> tuple[ProjectUsage
         servers=tuple(used) if query.servers else ()) for project, used in found.items())
 
 
-def _server(query: UsageQuery, row: AnyRow, now: Time) -> ServerUsage:
+def _server(query: UsageQuery, row: UsedServer, now: Time) -> ServerUsage:
     """Return a server's usage. Its hours are the part of its life within the requested period, which may be in the
     future."""
     begun = max(row.launched_at, query.start)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from nova import errors, failures
+from nova.clients.keystone import Keystone
 from nova.db.quota import class_usage, ledger
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.model.flavor.flavors import Flavor
 from nova.model.quota.counting import classes
 from nova.model.quota.quotas import UNLIMITED
@@ -121,7 +121,7 @@ class Unified:
     unchangeable = ("Limits of this cloud are kept in Keystone: use 'openstack limit' and 'openstack registered "
                     "limit'.")
 
-    def __init__(self, keystone: AnyColumn, missing: Missing = MISSING, clock: Callable[[], float] = time.monotonic
+    def __init__(self, keystone: Keystone, missing: Missing = MISSING, clock: Callable[[], float] = time.monotonic
                  ) -> None:
         self._keystone, self._missing, self._clock = keystone, missing, clock
         self._cache: dict[str, tuple[float, _InKeystone]] = {}

@@ -14,7 +14,6 @@ from nova.conductor.engine.operation import Op
 from nova.conductor.steps.volumes import RETRY_S, VolumeStep, connect, devices
 from nova.db import volumes
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, RESERVATION, Cleanup
 from nova.model.volumes import ATTACHED, BlockDevice, VolumeAttachment
 
@@ -67,7 +66,7 @@ class CheckAttachments(VolumeStep):
     uses = ("cell", "compute", "volumes")
     ignores_errors = True
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         """Add no cleanups, because this step creates no attachments."""
         return {}
 

@@ -134,7 +134,7 @@ def first_order(deps: Deps, op: Op, end: MoveEnd, offered: GuestOnSource | None 
     return msgspec.structs.replace(order, build=build)
 
 
-def counted(server: ServerRow, flavor: Flavor, other: Flavor | None = None) -> Mapping[str, AnyColumn]:
+def counted(server: ServerRow, flavor: Flavor, other: Flavor | None = None) -> Mapping[str, object]:
     """Return the quota usage of a server: of one flavor, or (while a resize is open) the larger of both."""
     flavors = [local(one, server.volumes) for one in (flavor, other) if one is not None]
     image = server.image.properties if server.image else {}

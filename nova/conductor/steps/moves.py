@@ -23,7 +23,6 @@ from nova.db.server import migrations
 from nova.db.server.servers import instance_name
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection, DatabaseUnavailable
-from nova.db.sql.types import AnyColumn
 from nova.model.base import HostName
 from nova.model.guest.orders import Outcome
 from nova.model.server.migrations import ERROR, EVACUATION, LIVE_MIGRATION, MIGRATION, PRE_MIGRATING, PREPARING, RESIZE
@@ -44,7 +43,7 @@ class MoveStep(Step):
 
     status: ClassVar[str] = ""
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         return each(ops, lambda op: self._advance(tx, deps, op))
 
     def _advance(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
@@ -59,7 +58,7 @@ class MoveStep(Step):
         """Return more columns of the migration's row."""
         return {}
 
-    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
         """Return the columns of the server's row that change with the step's intent."""
         return {}
 
@@ -74,13 +73,13 @@ class MoveStep(Step):
         except errors.NovaError as error:
             return error
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         """Run the step for a single server, and return fields of OperationProgress. An error that it raises is the
         server's result; DatabaseUnavailable and daemon.WorkflowNotYet park the operation for retry."""
         return {}
 
 
-def each(ops: Sequence[Op], change: AnyColumn) -> Mapping[str, AnyColumn]:
+def each(ops: Sequence[Op], change: Callable[[Op], Mapping[str, object]]) -> Mapping[str, object]:
     """Return the changes that ``change`` gives for each op, as columns with a value for each server."""
     changes: dict[str, PerServer] = {}
     for op in ops:
@@ -153,7 +152,7 @@ def rebind(deps: Deps, op: Op, end: move_ends.MoveEnd) -> None:
     deps.networking.bind_to(op, end.host)
 
 
-def place(tx: Connection, deps: Deps, op: Op, end: move_ends.MoveEnd) -> Mapping[str, AnyColumn]:
+def place(tx: Connection, deps: Deps, op: Op, end: move_ends.MoveEnd) -> Mapping[str, object]:
     """Assign the server's row, and the addresses that follow it, to this end of the move."""
     deps.networking.follow(tx, op, end.host)
     changes = move_ends.row_at(op, end)
@@ -169,7 +168,7 @@ class CountResize(MoveStep):
     uses = ("api",)
     pure = True
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         old = move_ends.source(op).flavor
         count(deps, op, move_ends.counted(op.server, old, wanted_flavor(op)))
         return {}
@@ -190,7 +189,7 @@ class ClaimMove(MoveStep):
 
     uses = ("api", "cell", "feed", "scheduler", "settings")
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         wanted = claim_of(deps, op, wanted_flavor(op))
 
         def take(tx: Connection) -> tuple[dict[str, errors.NovaError | None], list[claims.ProviderUsage]]:
@@ -223,7 +222,7 @@ class EndMove(MoveStep):
     uses = ("api", "cell", "feed")
     pure = True  # may be repeated, and is never undone
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
 
         def give_back(tx: Connection) -> list[int]:
@@ -248,7 +247,7 @@ class CleanUpEarlierMoves(MoveStep):
     pure, formerly = True, "Settle"
     source_answers = True
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         def look(tx: Connection) -> list[ledger.HoldingHost]:
             counted = move_ends.counted(op.server, op.server.flavor, wanted_flavor(op))
             ledger.count_as(tx, op.uuid, op.entry.epoch, counted)
@@ -319,7 +318,7 @@ class AskDestination(MoveStep):
         return {"dest_compute": there.host, "dest_node": there.node,
                 "dest_host": (facts.host_ip if facts is not None else None) or None}
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         deps.compute.ping(taken(op).host)
         return {}
 

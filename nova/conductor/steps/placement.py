@@ -18,7 +18,6 @@ from nova.db.quota import ledger
 from nova.db.server import server_groups
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.model.flavor.flavors import Flavor
 from nova.model.image.images import Image
 from nova.model.network.networks import Interface, PortDemand
@@ -28,7 +27,7 @@ from nova.model.scheduling.requirements import Needs, needs_of
 from nova.model.volumes import local
 
 
-def known(deps: Deps, request: PlacementRequest) -> dict[str, AnyColumn]:
+def known(deps: Deps, request: PlacementRequest) -> dict[str, object]:
     """Return facts for the request: one statement, and one more for each fact that the request or an option needs."""
     settings = deps.settings
     named = hints.all_named(request.hints)
@@ -270,7 +269,7 @@ class BindNetworks(Step):
 
     uses = ("networking", "settings")
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         bound = deps.networking.take(tx, ops)
         zone = ops[0].progress.zone or deps.settings.default_availability_zone  # one host, so one zone
         for op in ops:
@@ -303,7 +302,7 @@ class UnbindNetworks(Step):
 
     uses = ("networking",)
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         deps.networking.give_back(tx, ops)
         return {}
 

@@ -23,7 +23,6 @@ from nova.conductor.steps.placement import taken
 from nova.db import volumes
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection, DatabaseUnavailable
-from nova.db.sql.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, COMPLETE, RESERVATION, VOLUME, Cleanup
 from nova.model.guest.orders import BuildOrder
 from nova.model.volumes import (
@@ -104,7 +103,7 @@ class VolumeStep(Step):
         """False for a server without volumes."""
         return bool(op.server.volumes) and super().applies(op)
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         for op in ops:
             volumes.add_cleanups(tx, reservation_cleanups(op), DOUBT_S)
         return {}
@@ -247,7 +246,7 @@ class MoveVolumes(VolumeStep):
 
     ignores_errors = True
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         arrived = {}
         for op in ops:
             moved = [one for one in devices(op) if one.next_attachment_id]
@@ -270,7 +269,7 @@ class DropVolumes(VolumeStep):
 
     uses = (*VolumeStep.uses, "images")
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         return give_back(tx, ops, lambda op, device: device.delete_on_termination or (
             device.made and op.server.launched_at is None))  # created for a server that never ran
 
@@ -278,7 +277,7 @@ class DropVolumes(VolumeStep):
         volume_cleanups.run_server_cleanups(deps, op.uuid, (*volume_cleanups.AT_ONCE, volumes.IMAGE_SNAPSHOTS))
 
 
-def give_back(tx: Connection, ops: Sequence[Op], goes: Callable[[Op, BlockDevice], bool]) -> Mapping[str, AnyColumn]:
+def give_back(tx: Connection, ops: Sequence[Op], goes: Callable[[Op, BlockDevice], bool]) -> Mapping[str, object]:
     """Remove all volumes from the servers; a volume that ``goes`` is deleted after its attachments."""
     for op in ops:
         found = devices(op)

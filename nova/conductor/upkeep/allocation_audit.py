@@ -14,8 +14,9 @@ from typing import NamedTuple
 from nova import errors
 from nova.db.host import enrolments, reports
 from nova.db.placement import audits
+from nova.db.placement.audits import AuditedServer
 from nova.db.sql.engine import Connection, Database
-from nova.db.sql.types import AnyColumn, AnyRow
+from nova.model.flavor.flavors import Flavor
 from nova.model.host.hosts import Inventory
 from nova.model.placement.accepted_capacity import Capacities
 from nova.model.placement.audits import MISSING, TOO_MUCH, WRONG, Amounts, Difference, KnownServer, NodeHolder, compare
@@ -149,7 +150,7 @@ def _known(uuid: str, rows: audits.Rows, opened: bool) -> KnownServer:
     return KnownServer(uuid, needs=needs, cleanup_hosts=cleanup_hosts)
 
 
-def _amounts(row: AnyRow, flavor: AnyColumn) -> Mapping[str, int]:
+def _amounts(row: AuditedServer, flavor: Flavor) -> Mapping[str, int]:
     return classes(local(flavor, row.volumes), row.image.properties if row.image else {})
 
 
@@ -168,8 +169,8 @@ def _correct(tx: Connection, cell: Connection, one: Difference) -> None:
     audits.write(tx, one.place, one.server, one.needed)
 
 
-def _requires_more(row: AnyRow) -> bool:
-    if getattr(row, "port_demands", None):
+def _requires_more(row: AuditedServer) -> bool:
+    if row.port_demands:
         return True
     with contextlib.suppress(errors.Invalid):  # its requirements are unknown
         return needs_of(row.flavor, row.image.properties if row.image else {}).requirements is not None

@@ -21,8 +21,8 @@ from nova.db.server import guest_takeovers, servers
 from nova.db.server.guest_takeovers import GuestLocation
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyRow
 from nova.db.upkeep import orphans as rows
+from nova.db.upkeep.orphans import OrphanRow
 from nova.model.guest.orders import BuildOrder
 from nova.model.guest.orphans import GuestTakeover, OrphanKind
 from nova.model.server.states import PowerState, VmState
@@ -38,7 +38,7 @@ STATES = {PowerState.RUNNING: VmState.ACTIVE, PowerState.PAUSED: VmState.PAUSED,
 class _Found(NamedTuple):
     """An orphan and the facts for its import. ``server``: its row; None if it has no record."""
 
-    row: AnyRow
+    row: OrphanRow
     order: BuildOrder
     place: GuestLocation
     server: ServerRow | None
@@ -66,7 +66,7 @@ class GuestTakeovers:
 
     # -- checks
 
-    def _server(self, row: AnyRow) -> ServerRow | None:
+    def _server(self, row: OrphanRow) -> ServerRow | None:
         """Return the row of the guest's live server, or None if it has no record. Raises orphan.NotAdoptable,
         Known."""
         if row.kind != OrphanKind.GUEST.value or row.what == orphans.NO_DOMAIN:
@@ -82,7 +82,7 @@ class GuestTakeovers:
             raise _refused(row, "its server was deleted")
         return server
 
-    def _check_gone(self, row: AnyRow, host: str) -> None:
+    def _check_gone(self, row: OrphanRow, host: str) -> None:
         """Check that the recorded host confirms that it has no such guest; otherwise the guest would exist twice."""
         try:
             self.deps.compute.device_places(host, row.server_uuid)
@@ -92,7 +92,7 @@ class GuestTakeovers:
             raise _refused(row, f"{host}, the host of its record, does not answer ({error.message})") from None
         raise _refused(row, f"{host}, the host of its record, also has this guest")
 
-    def _found(self, row: AnyRow, server: ServerRow | None) -> _Found:
+    def _found(self, row: OrphanRow, server: ServerRow | None) -> _Found:
         with failures.replaced(errors.NovaError,
                 lambda error: _refused(row, f"{row.host} did not return its order ({error.message})")):
             kept = self.deps.compute.kept_guest(row.host, row.server_uuid)
@@ -154,5 +154,5 @@ class GuestTakeovers:
         self.deps.api.transact(work)
 
 
-def _refused(row: AnyRow, why: str) -> errors.NovaError:
+def _refused(row: OrphanRow, why: str) -> errors.NovaError:
     return errors.orphan.NotAdoptable(id=row.id, why=why)

@@ -20,9 +20,8 @@ from nova.conductor.upkeep.allocation_audit import Stores
 from nova.db.host import services
 from nova.db.placement import audits
 from nova.db.server import servers
-from nova.db.sql.types import AnyRow
 from nova.db.upkeep import orphans
-from nova.db.upkeep.orphans import OrphanFacts, OrphanKey
+from nova.db.upkeep.orphans import OrphanFacts, OrphanKey, OrphanRow
 from nova.model.base import HostName
 from nova.model.guest.orphans import (
     MOST_ORPHANS,
@@ -79,7 +78,7 @@ class Orphans:
                                    keep_disks=audited[row.id].alive)
                      for row in due if row.id in audited and not self._hindrance(row, audited[row.id]))
 
-    def _hindrance(self, row: AnyRow, verdict: Verdict) -> str:
+    def _hindrance(self, row: OrphanRow, verdict: Verdict) -> str:
         """Return the reason to keep an unexplained orphan; empty if it may be removed. A guest of a live server may be
         the only copy, for example after a restore of older databases. So the server's own host must confirm that it has
         the guest."""
@@ -148,7 +147,7 @@ class Orphans:
                  extra={"server": row.server_uuid})
         return shown(row, verdict.why)
 
-    def _give_back(self, row: AnyRow) -> Orphan:
+    def _give_back(self, row: OrphanRow) -> Orphan:
         audited = allocation_audit.audit(Stores(self.deps.api, self.deps.cell), row.server_uuid)
         mine = [one for one in audited.differences if allocation_audit.name_of(one.place) == row.name]
         if audited.unsure or not mine:
@@ -162,7 +161,7 @@ class Orphans:
         LOG.info("released orphan on operator request: %s", row.what, extra={"server": row.server_uuid})
         return shown(row, row.what)
 
-    def _let_go(self, row: AnyRow) -> Orphan:
+    def _let_go(self, row: OrphanRow) -> Orphan:
         """Release a leftover port of a deleted server. Raises Unavailable if Neutron does not answer."""
         with self.deps.cell.reading() as tx:
             busy = row.server_uuid in audits.rows(tx, [row.server_uuid]).busy
@@ -181,7 +180,7 @@ class Orphans:
 
 # -- checks against the records
 
-def verdicts(deps: Deps, rows: Sequence[AnyRow]) -> Mapping[int, Verdict]:
+def verdicts(deps: Deps, rows: Sequence[OrphanRow]) -> Mapping[int, Verdict]:
     """Return the verdicts by row ID, without the rows that a record explains. Five statements, for any number of
     rows."""
     uuids = sorted({row.server_uuid for row in rows})
@@ -194,7 +193,7 @@ def verdicts(deps: Deps, rows: Sequence[AnyRow]) -> Mapping[int, Verdict]:
     return {key: verdict for key, verdict in found if verdict is not None}
 
 
-def _verdict(row: AnyRow, known: audits.Rows, ever: set[str]) -> Verdict | None:
+def _verdict(row: OrphanRow, known: audits.Rows, ever: set[str]) -> Verdict | None:
     uuid = row.server_uuid
     if row.kind not in {kind.value for kind in ON_HOSTS}:
         return Verdict(row.what)  # as the audit found it
@@ -212,11 +211,11 @@ def _what(one: FoundOrphan) -> str:
     return NO_DOMAIN if one.power_state is PowerState.NOSTATE else one.power_state.name.lower()
 
 
-def _key(row: AnyRow) -> OrphanKey:
+def _key(row: OrphanRow) -> OrphanKey:
     return OrphanKey(row.host, OrphanKind(row.kind), row.name)
 
 
-def shown(row: AnyRow, why: str = "") -> Orphan:
+def shown(row: OrphanRow, why: str = "") -> Orphan:
     """Return an orphan as operators see it. ``why``: the reason by the records."""
     return Orphan(id=row.id, kind=OrphanKind(row.kind), host=row.host, server_uuid=row.server_uuid,
                   why=why, first_seen_at=row.first_seen_at, ordered_at=row.ordered_at,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
 
 from nova.conductor import volume_cleanups
 from nova.conductor.engine.deps import Deps
@@ -12,6 +11,7 @@ from nova.conductor.hosts.enrolment import encrypt_clear_secrets
 from nova.conductor.queries import consoles
 from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit, purge, usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
+from nova.conductor.upkeep.timeouts import Job
 from nova.conductor.zones import ForgottenHosts, ZoneSweep
 from nova.conf._options import Options
 from nova.db.host import services
@@ -119,7 +119,7 @@ def forget_runners(deps: Deps) -> None:
     deps.cell.transact(runners.drop_dead_runners)
 
 
-def healing(networking: AnyColumn, options: Options) -> tuple[tuple[float, AnyColumn, str], ...]:
+def healing(networking: AnyColumn, options: Options) -> tuple[Job, ...]:
     """Return the job that compares servers' recorded interfaces with Neutron's, some of the servers each turn; none
     with other networking."""
     every = options.heal_instance_info_cache_interval
@@ -128,7 +128,7 @@ def healing(networking: AnyColumn, options: Options) -> tuple[tuple[float, AnyCo
     return ((float(every), lambda _world: networking.healer.turn(), "interfaces of Neutron"),)
 
 
-def late_ports(networking: AnyColumn) -> tuple[tuple[float, AnyColumn, str], ...]:
+def late_ports(networking: AnyColumn) -> tuple[Job, ...]:
     """Return the job that removes late ports, for every worker: each knows the Neutron requests that it got no answer
     to."""
     if networking.name != "neutron":
@@ -136,7 +136,7 @@ def late_ports(networking: AnyColumn) -> tuple[tuple[float, AnyColumn, str], ...
     return ((60.0, lambda _world: networking.healer.delete_late_ports(), "late ports"),)
 
 
-def naming(deps: Deps) -> tuple[tuple[float, Callable[[Deps], AnyColumn], str], ...]:
+def naming(deps: Deps) -> tuple[Job, ...]:
     """Return the job that rewrites servers' names in DNS (nova-network's) that the DNS server did not accept."""
     every = deps.settings.floating.dns_update_periodic_interval
     if deps.networking.name != "nova-network" or every <= 0:
@@ -145,7 +145,8 @@ def naming(deps: Deps) -> tuple[tuple[float, Callable[[Deps], AnyColumn], str], 
 
 
 #: (seconds, job, name), run by the first worker of each conductor.
-JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge.run, "purge"), (600.0, forget_runners, "dead runners"),
+JOBS: tuple[Job, ...] = (
+        (120.0, LedgerSweep(), "ledger sweep"), (60.0, purge.run, "purge"), (600.0, forget_runners, "dead runners"),
         (60.0, forget_taken_messages, "processed messages"),
         (600.0, LockSweep(), "quota locks"), (60.0, usage_audit.run, "usage audit"),
         (60.0, ZoneSweep(), "servers' zones"), (300.0, ForgottenHosts(), "forgotten hosts"),

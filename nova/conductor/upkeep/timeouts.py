@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nova import context, errors
 from nova.conductor.actions.by_name import begin_order
@@ -18,9 +18,9 @@ from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.engine.operation import ResetState
 from nova.db.host.services import as_time
 from nova.db.operation import timeouts
+from nova.db.operation.timeouts import IdleServer, OwnerlessServer, TimedServer
 from nova.db.server import states
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.base import Time
 from nova.model.server.servers import Fault, ServerMemo, ServerOrder
 from nova.model.server.states import VmState
@@ -34,7 +34,7 @@ LOGGED = 1000  # servers whose logged refusal is remembered
 FORCED = {"delete": {"force": "true"}}  # permanently: it was soft-deleted before
 AGAIN_S = 600.0  # seconds after a failed try: the host may be down for long
 
-Job = tuple[float, Callable[[Deps], Any], str]
+Job = tuple[float, Callable[[Deps], object], str]
 
 
 class TimeoutRule(NamedTuple):
@@ -82,13 +82,13 @@ class TimeoutSweep:
         self._after = (page[-1].updated_at, page[-1].id) if len(page) == BATCH else None
         return sum(self._order(deps, row, wait_s) for row in page if self._due(row, wait_s))
 
-    def _due(self, row: AnyRow, wait_s: int) -> bool:
+    def _due(self, row: IdleServer, wait_s: int) -> bool:
         """True if the server has been in the state long enough. After a failed try it is left alone for ``AGAIN_S``."""
         age_s = self._age_s(row)
         tried_s = _ago_s(row, row.tried) if row.tried else None
         return age_s >= wait_s and (tried_s is None or tried_s > age_s or tried_s >= AGAIN_S)
 
-    def _age_s(self, row: AnyRow) -> float:
+    def _age_s(self, row: IdleServer) -> float:
         """Return the seconds since the memo's or the journal's time. A state that neither has (a reset) counts from the
         last change."""
         return _ago_s(row, (self.rule.since(row.memo) if row.memo else None) or row.since or row.updated_at)
@@ -99,7 +99,7 @@ class TimeoutSweep:
             LOG.warning("cannot order '%s': %s", self.rule.action, error.message, extra={"server": uuid})
         self._logged = {*list(self._logged)[-LOGGED:], uuid}
 
-    def _order(self, deps: Deps, row: AnyRow, wait_s: int) -> bool:
+    def _order(self, deps: Deps, row: IdleServer, wait_s: int) -> bool:
         with context.entered(context.internal()):
             try:
                 entry = deps.cell.transact(lambda tx: _begin(tx, deps, row, self.rule.action))
@@ -116,12 +116,12 @@ class TimeoutSweep:
             return True
 
 
-def _ago_s(row: AnyRow, moment: AnyColumn) -> float:
+def _ago_s(row: IdleServer, moment: Time) -> float:
     """Return the seconds since ``moment``, by the database's clock as read with the row."""
     return (as_time(row.clock) - as_time(moment)).total_seconds()
 
 
-def _begin(tx: Connection, deps: Deps, row: AnyRow, action: str) -> states.Entry | None:
+def _begin(tx: Connection, deps: Deps, row: IdleServer, action: str) -> states.Entry | None:
     """Begin an action on a server in the state that was read; None if an action began or ended since. Raises
     WrongState."""
     if not timeouts.unchanged(tx, row.uuid, row.epoch):
@@ -150,14 +150,15 @@ def clear_stale_tasks(deps: Deps) -> int:
     return sum(_clear(deps, row) for row in rows)
 
 
-def _clear(deps: Deps, row: AnyRow) -> bool:
+def _clear(deps: Deps, row: OwnerlessServer) -> bool:
     half = row.vm_state == VmState.BUILDING.value
     message = f"Task '{row.task_state}' was lost: no operation is open for the server."
     after = VmState.ERROR if half else VmState(row.vm_state)
     return _reset(deps, row, after, message if half else None, lost_task=row.task_state)
 
 
-def _reset(deps: Deps, row: AnyRow, after: VmState, fault: str | None, lost_task: str | None = None) -> bool:
+def _reset(deps: Deps, row: TimedServer | OwnerlessServer, after: VmState, fault: str | None,
+           lost_task: str | None = None) -> bool:
     """Reset the state like an administrator, unless the server has changed since it was read."""
     def write(tx: Connection) -> bool:
         if lost_task and timeouts.is_worked_on(tx, row.uuid):

@@ -17,7 +17,7 @@ from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.db.quota import usage_audits
 from nova.db.server import servers
-from nova.db.sql.types import AnyRow
+from nova.db.server.server_row import ServerRow
 from nova.model.base import Time, utcnow
 from nova.model.quota import periods
 from nova.model.quota.usage import DONE, HostAudit
@@ -71,7 +71,7 @@ def _write(deps: Deps, audit: HostAudit, period: usage_audits.Period, runner_id:
     return deps.cell.transact(lambda tx: usage_audits.write(tx, audit, period, runner_id))
 
 
-def _notified(deps: Deps, row: AnyRow, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
+def _notified(deps: Deps, row: ServerRow, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
     """Send a server's notification. False, with a line in the log, if it cannot be created: the others are still sent.
     Raises Unavailable if no notification can be sent now."""
     with failures.keep_running(LOG, "could not send the server's exists notification", but=errors.Unavailable,

@@ -7,7 +7,7 @@ Writers call :func:`changing` first, which locks the stamp: changes are serializ
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.api import aggregate_hosts, aggregate_metadata, aggregates, stamps
 from nova.db.sql.statements import insert_all, insert_ignoring
-from nova.db.sql.types import AnyColumn, AnyRow, Clause, new_key, utc_now
+from nova.db.sql.types import new_key, utc_now
 from nova.model.host.aggregates import ZONE, Aggregate
 
 STAMP = "aggregates"
@@ -44,7 +44,7 @@ def version(tx: Connection) -> int:
 
 def select(tx: Connection, ids: Collection[int] | None = None) -> tuple[Aggregate, ...]:
     """Return all aggregates (or some), in creation order, in three statements."""
-    def of(column: Clause) -> Clause:
+    def of(column: sa.Column[int]) -> sa.ColumnElement[bool]:
         return sa.true() if ids is None else column.in_(list(ids))
     rows = list(tx.execute(sa.select(aggregates).where(of(aggregates.c.id)).order_by(aggregates.c.id)))
     if not rows:
@@ -57,12 +57,9 @@ def select(tx: Connection, ids: Collection[int] | None = None) -> tuple[Aggregat
     for item in tx.execute(sa.select(aggregate_metadata).where(of(aggregate_metadata.c.aggregate_id))
                            .order_by(aggregate_metadata.c.key)):
         metadata.setdefault(item.aggregate_id, {})[item.key] = item.value
-    return tuple(_value(row, hosts.get(row.id, ()), metadata.get(row.id, {})) for row in rows)
-
-
-def _value(row: AnyRow, hosts: Sequence[str], metadata: Mapping[str, str]) -> Aggregate:
-    return Aggregate(id=row.id, uuid=row.uuid, name=row.name, created_at=row.created_at, updated_at=row.updated_at,
-                     hosts=tuple(hosts), metadata=dict(metadata))
+    return tuple(Aggregate(id=row.id, uuid=row.uuid, name=row.name, created_at=row.created_at,
+                           updated_at=row.updated_at, hosts=tuple(hosts.get(row.id, ())),
+                           metadata=metadata.get(row.id, {})) for row in rows)
 
 
 def get(tx: Connection, key: int) -> Aggregate:
@@ -86,7 +83,7 @@ def zones(tx: Connection, hosts: Collection[str] | None = None, but: int = 0) ->
     return {row.host: row.value for row in tx.execute(query)}
 
 
-def zone_of(host: sa.Column[object]) -> sa.ScalarSelect[AnyColumn]:
+def zone_of(host: sa.Column[object]) -> sa.ScalarSelect[str]:
     """Return the availability zone of a host as a subquery column; NULL if no aggregate sets one."""
     return (sa.select(aggregate_metadata.c.value)
             .join_from(aggregate_hosts, aggregate_metadata, sa.and_(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -12,8 +13,10 @@ from nova import errors
 from nova.db.host import reports
 from nova.db.models.api import allocations, inventories, ledger, providers
 from nova.db.models.cell import nodes, servers, services
-from nova.db.sql.types import AnyColumn, AnyRow, utc_now
-from nova.model.host.hosts import Inventory
+from nova.db.sql.types import utc_now
+from nova.model.base import Time
+from nova.model.flavor.flavors import Flavor
+from nova.model.host.hosts import Inventory, Node
 
 
 def write_nodes(tx: Connection, inventory: Inventory) -> bool:
@@ -43,11 +46,21 @@ def write_nodes(tx: Connection, inventory: Inventory) -> bool:
     return True
 
 
-def providers_of_hosts(tx: Connection, host: str | None = None) -> list[AnyRow]:
-    """Return id, host, name and generation of every provider of all hosts (or of one), including those below nodes."""
+class HostProvider(NamedTuple):
+    """A provider of a host: its node, or one below it."""
+
+    id: int
+    host: str
+    name: str
+    generation: int
+
+
+def providers_of_hosts(tx: Connection, host: str | None = None) -> list[HostProvider]:
+    """Return every provider of all hosts (or of one), including those below nodes."""
     chosen = providers.c.host != "" if host is None else providers.c.host == host
-    return list(tx.execute(sa.select(providers.c.id, providers.c.host, providers.c.name, providers.c.generation)
-                           .where(chosen).order_by(providers.c.id)))
+    rows = tx.execute(sa.select(providers.c.id, providers.c.host, providers.c.name, providers.c.generation)
+                      .where(chosen).order_by(providers.c.id))
+    return list(map(HostProvider._make, rows))
 
 
 def claimants(tx: Connection, ids: Sequence[int]) -> set[str]:
@@ -76,12 +89,43 @@ _below = providers.alias()
 _deep = sa.or_(providers.c.topology.is_not(None), sa.exists().where(_below.c.root_id == providers.c.id))
 
 
+class ClassRow(NamedTuple):
+    """A node's provider with its inventory and usage of one resource class; a row of :func:`provider_rows`."""
+
+    id: int
+    uuid: str
+    host: str
+    name: str
+    generation: int
+    resource_class: str
+    total: int
+    reserved: int
+    allocation_ratio: float
+    min_unit: int
+    max_unit: int
+    step_size: int
+    deep: bool
+    used: int
+    consumers: int
+
+
+@dataclasses.dataclass
+class NodeProviderRow:
+    """The provider of a node. ``deep``: it has providers below it, or a topology."""
+
+    id: int
+    host: str
+    name: str
+    generation: int
+    deep: bool
+    consumers: int = 0
+    classes: dict[str, ClassRow] = dataclasses.field(default_factory=dict)
+
+
 def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | None = None,
-                  uuids: Collection[str] | None = None) -> dict[str, dict[str, AnyColumn]]:
-    """Return the providers of nodes, by UUID. Each has id, host, name, generation, amounts per class (total, reserved,
-    ratio, used), limits (min_unit, max_unit and step_size by class) and consumers. ``deep``: it has providers below it,
-    or a topology. Covers all nodes, or some (by UUID, by the id of any provider in their trees, or by host): usage is
-    then summed for these only."""
+                  uuids: Collection[str] | None = None) -> dict[str, NodeProviderRow]:
+    """Return the providers of nodes, by UUID. Covers all nodes, or some (by UUID, by the id of any provider in their
+    trees, or by host): usage is then summed for these only."""
     root = sa.func.coalesce(providers.c.root_id, providers.c.id)
     of_trees = None if ids is None else sa.select(root).where(providers.c.id.in_(list(ids))).scalar_subquery()
     wanted = [providers.c.root_id.is_(None), providers.c.host != ""]
@@ -106,14 +150,13 @@ def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | 
              .join(used, sa.and_(used.c.provider_id == providers.c.id,
                                  used.c.resource_class == inventories.c.resource_class), isouter=True)
              .where(chosen))
-    found: dict[str, dict[str, Any]] = {}
-    for row in tx.execute(query):
-        one = found.setdefault(row.uuid, {"id": row.id, "host": row.host, "name": row.name,
-                                          "generation": row.generation, "classes": {}, "limits": {}, "consumers": 0,
-                                          "deep": bool(row.deep)})
-        one["classes"][row.resource_class] = (row.total, row.reserved, row.allocation_ratio, int(row.used))
-        one["limits"][row.resource_class] = row
-        one["consumers"] = max(one["consumers"], int(row.consumers))
+    found: dict[str, NodeProviderRow] = {}
+    for row in map(ClassRow._make, tx.execute(query)):
+        one = found.get(row.uuid)
+        if one is None:
+            one = found[row.uuid] = NodeProviderRow(row.id, row.host, row.name, row.generation, bool(row.deep))
+        one.classes[row.resource_class] = row
+        one.consumers = max(one.consumers, int(row.consumers))
     return found
 
 
@@ -131,8 +174,48 @@ class NodesWanted(NamedTuple):
 ALL = NodesWanted()
 
 
-def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[AnyRow]:
-    """Return nodes with their hosts' compute services, by id; ``clock`` is the database's time."""
+class NodeRow(NamedTuple):
+    """A node with its host's compute service; ``clock`` is the database's time."""
+
+    id: int
+    uuid: str
+    host: str
+    name: str
+    facts: Node
+    service_id: int
+    service_uuid: str
+    binary: str
+    topic: str | None
+    disabled: bool
+    disabled_reason: str | None
+    forced_down: bool
+    last_seen_at: Time | None
+    created_at: Time
+    updated_at: Time | None
+    release: str
+    service_version: int
+    clock: Time | str
+
+
+class ServerOnHost(NamedTuple):
+    """A live server on a host."""
+
+    uuid: str
+    name: str
+    host: str
+    node: str
+    task_state: str | None
+
+
+class PromisedServer(NamedTuple):
+    """The project and flavor of a live server."""
+
+    project_id: str
+    flavor: Flavor
+
+
+def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[NodeRow]:
+    """Return nodes with their hosts' compute services, by id."""
     query = (
         sa.select(nodes.c.id, nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts,
                   services.c.id.label("service_id"), services.c.uuid.label("service_uuid"), services.c.binary,
@@ -149,7 +232,7 @@ def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[AnyRow]:
         query = query.where(sa.func.replace(nodes.c.name, wanted.name_part, "") != nodes.c.name)
     if wanted.after is not None:
         query = query.where(nodes.c.id > wanted.after)
-    return list(tx.execute(query))
+    return list(map(NodeRow._make, tx.execute(query)))
 
 
 def node_id(tx: Connection, name: str) -> int | None:
@@ -159,17 +242,18 @@ def node_id(tx: Connection, name: str) -> int | None:
     return None if found is None else int(found)
 
 
-def servers_on(tx: Connection, hosts: Sequence[str]) -> list[AnyRow]:
-    """Return uuid, name, host, node and task state of the live servers on these hosts."""
-    return list(tx.execute(sa.select(servers.c.uuid, servers.c.name, servers.c.host, servers.c.node,
-                                     servers.c.task_state)
-                           .where(servers.c.host.in_(list(hosts)), servers.c.deleted == 0).order_by(servers.c.id)))
+def servers_on(tx: Connection, hosts: Sequence[str]) -> list[ServerOnHost]:
+    """Return the live servers on these hosts."""
+    rows = tx.execute(sa.select(*[servers.c[name] for name in ServerOnHost._fields])
+                      .where(servers.c.host.in_(list(hosts)), servers.c.deleted == 0).order_by(servers.c.id))
+    return list(map(ServerOnHost._make, rows))
 
 
-def promised_on(tx: Connection, host: str) -> list[AnyRow]:
+def promised_on(tx: Connection, host: str) -> list[PromisedServer]:
     """Return the project and flavor of every live server on a host."""
-    return list(tx.execute(sa.select(servers.c.project_id, servers.c.flavor)
-                           .where(servers.c.host == host, servers.c.deleted == 0).order_by(servers.c.project_id)))
+    rows = tx.execute(sa.select(servers.c.project_id, servers.c.flavor)
+                      .where(servers.c.host == host, servers.c.deleted == 0).order_by(servers.c.project_id))
+    return list(map(PromisedServer._make, rows))
 
 
 # -- zones of hosts, as shown in servers' rows

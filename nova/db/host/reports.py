@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.api import allocations, inventories, provider_aggregates, provider_traits, providers
 from nova.db.sql.statements import insert_all
-from nova.db.sql.types import AnyRow, new_key, utc_now
+from nova.db.sql.types import new_key, utc_now
 from nova.model.host.hosts import Inventory, Node
 from nova.model.placement import accepted_capacity
 from nova.model.placement.providers import ChildProvider, ClassInventory
@@ -49,7 +49,7 @@ def write_providers(tx: Connection, inventory: Inventory, limits: accepted_capac
             continue
         values = {"name": node.name, "host": inventory.host, "host_id": inventory.host_id, "parent_id": None,
                   "root_id": None, "topology": node.topology, "inventory_version": inventory.version}
-        key = _write(tx, node.uuid, row, values)
+        key = _write(tx, node.uuid, row.id if row is not None else None, values)
         _write_inventories(tx, key, [accepted_capacity.within(one, left) for one in _inventories(node)], node.name)
         _write_traits(tx, key, node.traits)
         _write_children(tx, key, Reported(inventory, node, left))
@@ -63,22 +63,31 @@ class Reported(NamedTuple):
     left: dict[str, int]
 
 
-def _known(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
+class _Provider(NamedTuple):
+    id: int
+    uuid: str
+    name: str
+    inventory_version: int
+    parent_id: int | None
+    host: str
+    host_id: str
+
+
+def _known(tx: Connection, uuids: Sequence[str]) -> dict[str, _Provider]:
     """Return rows by UUID, locked in the same order as claims lock them."""
-    return {row.uuid: row for row in tx.execute(
-        sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version, providers.c.parent_id,
-                  providers.c.host, providers.c.host_id)
+    return {row.uuid: _Provider._make(row) for row in tx.execute(
+        sa.select(*[providers.c[name] for name in _Provider._fields])
         .where(providers.c.uuid.in_(list(uuids))).order_by(providers.c.id).with_for_update())}
 
 
-def _write(tx: Connection, uuid: str, row: AnyRow | None, values: Mapping[str, object]) -> int:
+def _write(tx: Connection, uuid: str, key: int | None, values: Mapping[str, object]) -> int:
     """Insert or update the provider and increment its generation; return its key."""
-    if row is None:
+    if key is None:
         made = tx.execute(sa.insert(providers).values(**values, uuid=uuid, generation=1, updated_at=utc_now()))
         return new_key(made)
-    tx.execute(sa.update(providers).where(providers.c.id == row.id)
+    tx.execute(sa.update(providers).where(providers.c.id == key)
                .values(**values, generation=providers.c.generation + 1, updated_at=utc_now()))
-    return int(row.id)
+    return key
 
 
 def _inventories(node: Node) -> list[ClassInventory]:
@@ -108,7 +117,9 @@ def _write_inventories(tx: Connection, key: int, wanted: Sequence[ClassInventory
                                             inventories.c.resource_class.in_([*now, *gone])))
     insert_all(tx, inventories, [_row(key, one) for one in (*wanted, *kept)])
     for one in (*wanted, *kept):
-        _log_overuse(name, one, int(used.get(one.resource_class, 0)), before.get(one.resource_class))
+        old = before.get(one.resource_class)
+        was = int((old.total - old.reserved) * old.allocation_ratio) if old is not None else None
+        _log_overuse(name, one, int(used.get(one.resource_class, 0)), was)
 
 
 def _within_bounds(one: ClassInventory) -> ClassInventory:
@@ -132,10 +143,10 @@ def _row(key: int, one: ClassInventory) -> dict[str, object]:
             "allocation_ratio": one.allocation_ratio, "reported": True}
 
 
-def _log_overuse(name: str, one: ClassInventory, used: int, before: AnyRow | None) -> None:
-    """Log once per change that a host has less capacity than is in use: it keeps its guests, but gets no new ones."""
+def _log_overuse(name: str, one: ClassInventory, used: int, was: int | None) -> None:
+    """Log once per change that a host has less capacity than is in use: it keeps its guests, but gets no new ones.
+    ``was``: the capacity before the report."""
     capacity = accepted_capacity.capacity(one)
-    was = int((before.total - before.reserved) * before.allocation_ratio) if before is not None else None
     if used > capacity and was != capacity:
         LOG.warning("provider %s has a capacity of %d %s, but %d are in use; it gets no new allocations until "
                     "usage drops (move servers off with 'nova-manage host drain', or raise its ratio)",
@@ -162,8 +173,8 @@ def _write_traits(tx: Connection, key: int, wanted: Sequence[str]) -> None:
 def _write_children(tx: Connection, root: int, reported: Reported) -> None:
     """Write the providers below a node. Those no longer reported are deleted, or emptied if they have allocations."""
     inventory, node, left = reported
-    rows = {row.uuid: row for row in tx.execute(
-        sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version, providers.c.name)
+    rows = {row.uuid: _Provider._make(row) for row in tx.execute(
+        sa.select(*[providers.c[name] for name in _Provider._fields])
         .where(providers.c.root_id == root).order_by(providers.c.id))}
     new = {child.uuid for child in node.children} - rows.keys()
     taken = tx.execute(sa.select(providers.c.uuid).where(providers.c.uuid.in_(new)).limit(1)).scalar() if new else None
@@ -177,7 +188,7 @@ def _write_children(tx: Connection, root: int, reported: Reported) -> None:
             continue
         values = {"name": child.name, "host": inventory.host, "host_id": inventory.host_id, "root_id": root,
                   "parent_id": keys[child.parent], "inventory_version": max(1, inventory.version)}
-        keys[child.name] = _write(tx, child.uuid, rows.get(child.uuid), values)
+        keys[child.name] = _write(tx, child.uuid, rows[child.uuid].id if child.uuid in rows else None, values)
         inventories = [accepted_capacity.within(one, left) for one in _of_child(child)]
         _write_inventories(tx, keys[child.name], inventories, child.name)
         _write_traits(tx, keys[child.name], child.traits)
@@ -195,7 +206,7 @@ def _parents_first(children: Sequence[ChildProvider]) -> list[ChildProvider]:
     return sorted(children, key=depth)
 
 
-def _drop(tx: Connection, gone: Sequence[AnyRow]) -> None:
+def _drop(tx: Connection, gone: Sequence[_Provider]) -> None:
     keys = [row.id for row in gone]
     if not keys:
         return

@@ -6,24 +6,30 @@ import datetime
 import logging
 import uuid as uuids
 from collections.abc import Iterable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova import errors
+from nova.db.host.service_rows import Heartbeat, HostHeartbeat, ServiceRow
 from nova.db.models.cell import cleanups, migrations, networks, nodes, servers, services
 from nova.db.sql.statements import delete_some, insert_ignoring
-from nova.db.sql.types import AnyRow, later, utc_now
+from nova.db.sql.types import later, utc_now
 from nova.model.base import Time
-from nova.model.host.services import ContractVersion, PendingCleanup, Registration, Service, ServiceQuery
+from nova.model.host.services import (
+    ContractVersion,
+    PendingCleanup,
+    Registration,
+    Service,
+    ServiceQuery,
+)
 
 LOG = logging.getLogger(__name__)
 NAMED = 5  # servers listed in a message; the rest is counted
-_FIELDS = [services.c[name] for name in ("id", "uuid", "host", "binary", "topic", "disabled", "disabled_reason",
-                                         "forced_down", "last_seen_at", "created_at", "updated_at", "release",
-                                         "version", "host_id", "contracts", "connections", "clock_off_s")]
+
+
+_FIELDS = [services.c[name] for name in ServiceRow._fields]
 
 COMPUTE, CONDUCTOR, NETWORK, METADATA = "nova-compute", "nova-conductor", "nova-network", "nova-metadata"
 ON_HOSTS = (COMPUTE, NETWORK, METADATA)
@@ -49,7 +55,7 @@ def register(tx: Connection, registration: Registration, disabled_reason: str | 
     known = sa.select(services.c.id, services.c.host_id).where(mine).with_for_update()
     row = tx.execute(known).one_or_none()
     if registration.host_id:
-        _check_identity(tx, registration, row)
+        _check_identity(tx, registration, row.host_id if row is not None else "")
     values = {"topic": registration.topic, "host_id": registration.host_id, "contracts": registration.contracts,
               "release": registration.release, "connections": registration.connections}
     if row is not None:
@@ -61,18 +67,18 @@ def register(tx: Connection, registration: Registration, disabled_reason: str | 
         "binary": registration.binary, "disabled": disabled_reason is not None, "disabled_reason": disabled_reason,
         "forced_down": False, "version": 1, "deleted": 0, "last_seen_at": utc_now(), "created_at": utc_now()}])
     row = tx.execute(known).one()
-    _check_id(registration, row)  # two machines of one name may register concurrently: the first one owns the row
+    # two machines of one name may register concurrently: the first one owns the row
+    _check_id(registration, row.host_id)
     return RegisteredService(row.id, True)
 
 
-def _check_id(registration: Registration, row: AnyRow) -> None:
-    if registration.host_id and row.host_id and row.host_id != registration.host_id:
-        raise errors.host.WrongIdentity(host=registration.host, known=row.host_id, given=registration.host_id)
+def _check_id(registration: Registration, known: str) -> None:
+    if registration.host_id and known and known != registration.host_id:
+        raise errors.host.WrongIdentity(host=registration.host, known=known, given=registration.host_id)
 
 
-def _check_identity(tx: Connection, registration: Registration, row: AnyRow | None) -> None:
-    if row is not None:
-        _check_id(registration, row)
+def _check_identity(tx: Connection, registration: Registration, known: str) -> None:
+    _check_id(registration, known)
     other = tx.execute(sa.select(services.c.host).where(
         services.c.host_id == registration.host_id, services.c.binary == registration.binary,
         services.c.host != registration.host, services.c.deleted == 0).limit(1)).scalar_one_or_none()
@@ -126,9 +132,10 @@ def compute_hosts(tx: Connection) -> set[str]:
 
 def host_up(tx: Connection, host: str, down_after_s: int) -> bool | None:
     """Return whether a host's compute service has a recent heartbeat and is not forced down; None if there is none."""
-    row = tx.execute(sa.select(services.c.last_seen_at, services.c.forced_down, utc_now().label("clock")).where(
+    row = tx.execute(sa.select(services.c.host, services.c.last_seen_at, services.c.forced_down,
+                               utc_now().label("clock")).where(
         services.c.host == host, services.c.binary == COMPUTE, services.c.deleted == 0)).one_or_none()
-    return None if row is None else is_up(row, down_after_s)
+    return None if row is None else is_up(HostHeartbeat._make(row), down_after_s)
 
 
 def up(tx: Connection, binary: str, down_after_s: int, among: Iterable[str] | None = None) -> set[str]:
@@ -137,12 +144,11 @@ def up(tx: Connection, binary: str, down_after_s: int, among: Iterable[str] | No
                       utc_now().label("clock")).where(services.c.binary == binary, services.c.deleted == 0)
     if among is not None:
         query = query.where(services.c.host.in_(sorted(among)))
-    return {row.host for row in tx.execute(query) if is_up(row, down_after_s)}
+    return {row.host for row in map(HostHeartbeat._make, tx.execute(query)) if is_up(row, down_after_s)}
 
 
-def is_up(row: AnyRow, down_after_s: int) -> bool:
-    """True if the service reported within ``[DEFAULT]service_down_time`` (``down_after_s``) and is not forced down. The
-    row has ``last_seen_at``, ``forced_down`` and the database's ``clock``; without a service, only the clock."""
+def is_up(row: Heartbeat, down_after_s: int) -> bool:
+    """True if the service reported within ``[DEFAULT]service_down_time`` (``down_after_s``) and is not forced down."""
     seen = row.last_seen_at is not None and (as_time(row.clock) - row.last_seen_at).total_seconds() <= down_after_s
     return bool(seen and not row.forced_down)
 
@@ -198,7 +204,7 @@ def lowest_versions(tx: Connection, down_after_s: int) -> tuple[ContractVersion,
     return tuple(ContractVersion(name=name, version=".".join(map(str, version))) for name, version in lowest.items())
 
 
-def select(tx: Connection, query: ServiceQuery) -> list[tuple[AnyRow, Time]]:
+def select(tx: Connection, query: ServiceQuery) -> list[tuple[ServiceRow, Time]]:
     """Return service rows, each with the database's time of the read."""
     chosen = sa.select(*_FIELDS, utc_now().label("clock")).where(services.c.deleted == 0).order_by(services.c.id)
     if not query.hidden and query.uuid is None and query.id is None:
@@ -207,7 +213,7 @@ def select(tx: Connection, query: ServiceQuery) -> list[tuple[AnyRow, Time]]:
         value = getattr(query, name)
         if value is not None:
             chosen = chosen.where(services.c[name] == value)
-    return [(row, as_time(row.clock)) for row in tx.execute(chosen)]
+    return [(ServiceRow._make(row[:-1]), as_time(row.clock)) for row in tx.execute(chosen)]
 
 
 def as_time(value: object) -> Time:
@@ -215,7 +221,7 @@ def as_time(value: object) -> Time:
     return value if isinstance(value, datetime.datetime) else datetime.datetime.fromisoformat(str(value))
 
 
-def value(row: AnyRow | SimpleNamespace, clock: Time, down_after_s: int, zone: str) -> Service:
+def value(row: ServiceRow, clock: Time, down_after_s: int, zone: str) -> Service:
     """Return the service as a value; up if it has a heartbeat within ``down_after_s`` seconds and is not forced
     down."""
     seen = row.last_seen_at is not None and (clock - row.last_seen_at).total_seconds() <= down_after_s
@@ -225,13 +231,13 @@ def value(row: AnyRow | SimpleNamespace, clock: Time, down_after_s: int, zone: s
                    contracts=tuple(row.contracts or ()), up=seen and not row.forced_down, zone=zone)
 
 
-def locked(tx: Connection, uuid: str | None, host: str | None, binary: str | None) -> AnyRow:
+def locked(tx: Connection, uuid: str | None, host: str | None, binary: str | None) -> ServiceRow:
     """Lock and return one service's row, by UUID or (host, binary). Raises service.NotFound."""
     named = services.c.uuid == uuid if uuid else sa.and_(services.c.host == host, services.c.binary == binary)
     row = tx.execute(sa.select(*_FIELDS).where(named, services.c.deleted == 0).with_for_update()).one_or_none()
     if row is None:
         raise errors.service.NotFound(name=uuid or f"{binary} on {host}")
-    return row
+    return ServiceRow._make(row)
 
 
 def update(tx: Connection, key: int, changes: Mapping[str, object]) -> None:
@@ -240,7 +246,7 @@ def update(tx: Connection, key: int, changes: Mapping[str, object]) -> None:
                .values(**changes, version=services.c.version + 1, updated_at=utc_now()))
 
 
-def delete(tx: Connection, row: AnyRow) -> None:
+def delete(tx: Connection, row: ServiceRow) -> None:
     """Delete a service; for nova-compute, its nodes too. Raises service.HasServers or service.HasMigrations while the
     host has any, and service.OwesCleanups while cleanups are pending that only this host can do, unless it is forced
     down."""
@@ -276,7 +282,7 @@ def purge_cleanups(tx: Connection, limit: int) -> int:
     return delete_some(tx, cleanups, sa.and_(sa.not_(runs), sa.not_(known_server)), limit)
 
 
-def _check_cleanups(tx: Connection, row: AnyRow) -> None:
+def _check_cleanups(tx: Connection, row: ServiceRow) -> None:
     """Check that the host has no pending cleanups. Raises service.OwesCleanups; for a service that is forced down, logs
     them instead, since they may never be done."""
     left = sorted({one.server_uuid for one in pending_cleanups(tx, row.host)})

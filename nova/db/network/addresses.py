@@ -18,7 +18,7 @@ from nova.db.network import network_quota
 from nova.db.network.free_addresses import NOBODYS, pick, release, reserved
 from nova.db.network.host_addresses import own_addresses
 from nova.db.sql.statements import by_key, insert_ignoring
-from nova.db.sql.types import AnyRow, utc_now
+from nova.db.sql.types import utc_now
 from nova.model.network import addressing, ipv6
 from nova.model.network.network_managers import FLAT_DHCP, NetworkKind
 from nova.model.network.networks import FixedAddress, Interface, Network, RequestedNetwork, Subnet
@@ -151,11 +151,11 @@ def used(tx: Connection, project_id: str) -> int:
         .where(servers.c.project_id == project_id)).scalar_one())
 
 
-def follow(tx: Connection, server_uuid: str, host: str) -> list[AnyRow]:
-    """Move the server's addresses in multi-host networks to its new host; return these networks' rows."""
-    many = list(tx.execute(sa.select(*FIELDS).where(
+def follow(tx: Connection, server_uuid: str, host: str) -> list[Network]:
+    """Move the server's addresses in multi-host networks to its new host; return these networks."""
+    many = [Network(**row._mapping) for row in tx.execute(sa.select(*FIELDS).where(
         networks.c.multi_host == sa.true(),
-        networks.c.id.in_(sa.select(vifs.c.network_id).where(vifs.c.server_uuid == server_uuid)))))
+        networks.c.id.in_(sa.select(vifs.c.network_id).where(vifs.c.server_uuid == server_uuid))))]
     if many:
         tx.execute(sa.update(fixed_addresses).where(
             fixed_addresses.c.server_uuid == server_uuid,
@@ -190,9 +190,10 @@ def leave(tx: Connection, servers_: Sequence[str]) -> set[str]:
     return hosts
 
 
-def rows_of(tx: Connection, wanted: set[str]) -> dict[str, AnyRow]:
+def rows_of(tx: Connection, wanted: set[str]) -> dict[str, Network]:
     """Return networks by UUID, in one statement. Raises network.NotFound if any is missing."""
-    rows = {row.uuid: row for row in tx.execute(sa.select(*FIELDS).where(networks.c.uuid.in_(sorted(wanted))))}
+    chosen = sa.select(*FIELDS).where(networks.c.uuid.in_(sorted(wanted)))
+    rows = {row.uuid: Network(**row._mapping) for row in tx.execute(chosen)}
     missing = wanted - set(rows)
     if missing:
         raise errors.network.NotFound(network_id=sorted(missing)[0])
@@ -203,7 +204,7 @@ class _Pool:
     """A network's free addresses and the servers' existing interfaces, read once. ``held``: reuse existing
     interfaces."""
 
-    def __init__(self, tx: Connection, row: AnyRow, requests: Sequence[AddressRequest], held: bool = True) -> None:
+    def __init__(self, tx: Connection, row: Network, requests: Sequence[AddressRequest], held: bool = True) -> None:
         self.tx, self.row = tx, row
         asked = [one for request in requests for one in request.networks if one.network_id == row.uuid]
         self.named = {requested.fixed_ip for requested in asked if requested.fixed_ip}
@@ -323,7 +324,7 @@ def _insert_vifs(tx: Connection, places: Sequence[tuple[int, NewInterface]], ter
 # -- values
 
 
-def interface(row: AnyRow, place: NewInterface, terms: Terms, own: str | None = None) -> Interface:
+def interface(row: Network, place: NewInterface, terms: Terms, own: str | None = None) -> Interface:
     """Return the interface as a value. ``own``: the host's address in a multi-host network, its gateway and DHCP server
     there."""
     dns = tuple(one for one in (row.dns1, row.dns2) if one)
@@ -338,7 +339,7 @@ def interface(row: AnyRow, place: NewInterface, terms: Terms, own: str | None = 
         project_id=row.project_id)
 
 
-def addresses_of(row: AnyRow, mac: str, addresses: Sequence[str], terms: Terms) -> tuple[FixedAddress, ...]:
+def addresses_of(row: Network, mac: str, addresses: Sequence[str], terms: Terms) -> tuple[FixedAddress, ...]:
     """Return the allocated IPv4 addresses, then the IPv6 address that the guest derives."""
     found = tuple(FixedAddress(address=one) for one in addresses)
     if not row.cidr_v6:
@@ -347,7 +348,7 @@ def addresses_of(row: AnyRow, mac: str, addresses: Sequence[str], terms: Terms) 
     return (*found, FixedAddress(address=computed, version=6))
 
 
-def _subnets(row: AnyRow, gateway: str | None, dhcp_server: str | None, terms: Terms) -> tuple[Subnet, ...]:
+def _subnets(row: Network, gateway: str | None, dhcp_server: str | None, terms: Terms) -> tuple[Subnet, ...]:
     found: list[Subnet] = []
     names = [one for one in (row.dns1, row.dns2) if one]
 

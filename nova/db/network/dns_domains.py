@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import dns_domains, servers
 from nova.db.sql.statements import insert_ignoring, update_where
-from nova.db.sql.types import AnyRow
 from nova.model.network.floating import DnsDomain
+from nova.model.network.networks import Interface
 
 _COLUMNS = [dns_domains.c[name] for name in DnsDomain.__struct_fields__]
 
@@ -33,7 +35,16 @@ def delete(tx: Connection, domain: str) -> None:
     tx.execute(sa.delete(dns_domains).where(dns_domains.c.domain == domain))
 
 
-def named_servers(tx: Connection) -> list[AnyRow]:
-    """Return (uuid, name, availability_zone, interfaces) of live servers that have addresses."""
-    return [row for row in tx.execute(sa.select(servers.c.uuid, servers.c.name, servers.c.availability_zone,
-                                                servers.c.interfaces).where(servers.c.deleted == 0)) if row.interfaces]
+class NamedServer(NamedTuple):
+    """A live server that has addresses."""
+
+    uuid: str
+    name: str
+    availability_zone: str | None
+    interfaces: tuple[Interface, ...]
+
+
+def named_servers(tx: Connection) -> list[NamedServer]:
+    """Return the live servers that have addresses."""
+    return [NamedServer._make(row) for row in tx.execute(
+        sa.select(*[servers.c[name] for name in NamedServer._fields]).where(servers.c.deleted == 0)) if row.interfaces]

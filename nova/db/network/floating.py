@@ -19,8 +19,9 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import fixed_addresses, floating_addresses, networks, servers
+from nova.db.network.floating_rows import FixedRow, FloatingRow
 from nova.db.sql.statements import insert_all
-from nova.db.sql.types import AnyColumn, AnyRow, utc_now
+from nova.db.sql.types import utc_now
 from nova.model.base import Scope
 from nova.model.network.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
 from nova.model.network.networks import FixedAddress, Interface
@@ -33,7 +34,7 @@ UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 class HeldAddress(NamedTuple):
     """A floating IP under its lock: its row, and the associated fixed address (None: not associated)."""
 
-    row: AnyRow
+    row: FloatingRow
     server_uuid: str | None
     fixed_address: str | None
     network_uuid: str | None
@@ -50,6 +51,7 @@ class Changed(NamedTuple):
 
 # -- reads
 
+_ROW = [floating_addresses.c[name] for name in FloatingRow._fields]
 _COLUMNS = (floating_addresses.c.id, floating_addresses.c.address, floating_addresses.c.pool,
             floating_addresses.c.project_id, floating_addresses.c.interface, floating_addresses.c.host,
             floating_addresses.c.auto_assigned, fixed_addresses.c.address.label("fixed_address"),
@@ -58,7 +60,7 @@ _SHOWN = sa.select(*_COLUMNS).join_from(
     floating_addresses, fixed_addresses, fixed_addresses.c.id == floating_addresses.c.fixed_address_id, isouter=True)
 
 
-def _value(row: AnyRow, **changes: object) -> FloatingAddress:
+def _value(row: sa.Row[*tuple[object, ...]], **changes: object) -> FloatingAddress:
     return FloatingAddress(**{**row._mapping, "id": str(row.id), **changes})
 
 
@@ -148,8 +150,8 @@ def delete_free(tx: Connection, network: ipaddress.IPv4Network, wanted: frozense
     return tuple(gone)
 
 
-def take(tx: Connection, pool: str, project_id: str, wanted: int = 1, **fields: AnyColumn) -> tuple[FloatingAddress,
-         ...]:
+def take(tx: Connection, pool: str, project_id: str, wanted: int = 1, auto_assigned: bool = False
+         ) -> tuple[FloatingAddress, ...]:
     """Allocate the next free floating IPs of a pool to the project. Raises floating.NoSuchPool, or floating.PoolEmpty
     if too few are left."""
     query = (sa.select(floating_addresses).where(
@@ -163,15 +165,15 @@ def take(tx: Connection, pool: str, project_id: str, wanted: int = 1, **fields: 
     if len(picked) < wanted:
         there = tx.execute(sa.select(floating_addresses.c.id).where(floating_addresses.c.pool == pool).limit(1)).first()
         raise errors.floating.PoolEmpty(pool=pool) if there is not None else errors.floating.NoSuchPool(pool=pool)
-    values = {"project_id": project_id, "auto_assigned": False, **fields}
+    values = {"project_id": project_id, "auto_assigned": auto_assigned}
     changed = _update(tx, [row.id for row in picked], floating_addresses.c.project_id.is_(None), **values)
     if changed != len(picked):
         raise errors.Bug("a locked floating IP was allocated by another transaction")
     return tuple(FloatingAddress(id=str(row.id), address=row.address, pool=row.pool, interface=row.interface,
-                                 project_id=project_id, auto_assigned=values["auto_assigned"]) for row in picked)
+                                 project_id=project_id, auto_assigned=auto_assigned) for row in picked)
 
 
-def _update(tx: Connection, keys: Sequence[int], *more: AnyColumn, **values: AnyColumn) -> int:
+def _update(tx: Connection, keys: Sequence[int], *more: sa.ColumnElement[bool], **values: object) -> int:
     return tx.execute(sa.update(floating_addresses).where(floating_addresses.c.id.in_(keys), *more)
                       .values(**values, updated_at=utc_now())).rowcount
 
@@ -182,9 +184,10 @@ def hold(tx: Connection, address: str | None = None, id: str | None = None) -> H
     """Lock a floating IP by address or id. Raises floating.NoSuchAddress or floating.NotFound if it does not exist or
     is unallocated."""
     mine = floating_addresses.c.address == address if id is None else floating_addresses.c.id == _key(id)
-    row = tx.execute(sa.select(floating_addresses).where(mine).with_for_update()).first()
-    if row is None or row.project_id is None:
+    locked = tx.execute(sa.select(*_ROW).where(mine).with_for_update()).first()
+    if locked is None or locked.project_id is None:
         raise errors.floating.NoSuchAddress(address=address) if id is None else errors.floating.NotFound(id=id)
+    row = FloatingRow._make(locked)
     if row.fixed_address_id is None:
         return HeldAddress(row, None, None, None)
     fixed = tx.execute(sa.select(fixed_addresses.c.address, fixed_addresses.c.server_uuid, networks.c.uuid)
@@ -194,7 +197,7 @@ def hold(tx: Connection, address: str | None = None, id: str | None = None) -> H
                                                                                                     None)
 
 
-def hold_fixed(tx: Connection, wanted: FloatingAssociation) -> AnyRow:
+def hold_fixed(tx: Connection, wanted: FloatingAssociation) -> FixedRow:
     """Lock the fixed address of an association; return it as :func:`_fixed` does. Raises floating.NotItsFixedAddress,
     floating.NoFixedAddresses."""
     held = _fixed(tx, wanted.server_uuid)
@@ -229,17 +232,17 @@ def place_of(tx: Connection, wanted: FloatingAssociation) -> FloatingPlace | Non
     return FloatingPlace(fixed.host if fixed.multi_host else fixed.network_host, row.interface)
 
 
-def _fixed(tx: Connection, server_uuid: str) -> list[AnyRow]:
-    """Return a server's IPv4 addresses: (id, address, host, network, multi_host, network_host)."""
+def _fixed(tx: Connection, server_uuid: str) -> list[FixedRow]:
+    """Return a server's IPv4 addresses."""
     rows = tx.execute(sa.select(
         fixed_addresses.c.id, fixed_addresses.c.address, fixed_addresses.c.host, networks.c.uuid.label("network"),
         networks.c.multi_host, networks.c.host.label("network_host"))
         .join_from(fixed_addresses, networks, networks.c.id == fixed_addresses.c.network_id)
         .where(fixed_addresses.c.server_uuid == server_uuid).order_by(fixed_addresses.c.id))
-    return [row for row in rows if ":" not in row.address]
+    return [row for row in map(FixedRow._make, rows) if ":" not in row.address]
 
 
-def associate(tx: Connection, held: HeldAddress, fixed: AnyRow, host: str | None) -> Changed:
+def associate(tx: Connection, held: HeldAddress, fixed: FixedRow, host: str | None) -> Changed:
     """Associate the floating IP with the fixed address, replacing any other association; both are locked."""
     _update(tx, [held.row.id], fixed_address_id=fixed.id, host=host)
     server = tx.execute(sa.select(fixed_addresses.c.server_uuid).where(
@@ -267,7 +270,7 @@ def release(tx: Connection, held: HeldAddress) -> Changed:
     return changed
 
 
-def _held_value(held: HeldAddress, **fields: AnyColumn) -> FloatingAddress:
+def _held_value(held: HeldAddress, **fields: str | None) -> FloatingAddress:
     row = held.row
     return FloatingAddress(id=str(row.id), address=row.address, pool=row.pool, project_id=row.project_id,
                            interface=row.interface, auto_assigned=row.auto_assigned, **fields)

@@ -7,13 +7,13 @@ Selection skips rows locked by concurrent requests, so that no row becomes a hot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import fixed_addresses, networks, vifs
-from nova.db.sql.types import AnyColumn, AnyRow, later, utc_now
+from nova.db.sql.types import later, utc_now
 
 NOBODYS = sa.and_(fixed_addresses.c.server_uuid.is_(None), fixed_addresses.c.host.is_(None),
                   fixed_addresses.c.left_at.is_(None))
@@ -24,11 +24,18 @@ OWN = sa.and_(fixed_addresses.c.server_uuid.is_(None), fixed_addresses.c.host.is
 FREED: dict[str, Any] = {"server_uuid": None, "vif_uuid": None, "leased": False, "host": None, "left_at": None}
 
 
-def pick(tx: Connection, network_id: int, count: int, named: Sequence[str] = ()) -> list[AnyRow]:
+class FreeAddress(NamedTuple):
+    """A free fixed address: its key and the address."""
+
+    id: int
+    address: str
+
+
+def pick(tx: Connection, network_id: int, count: int, named: Sequence[str] = ()) -> list[FreeAddress]:
     """Lock and return the named free addresses, and ``count`` others."""
     query = (sa.select(fixed_addresses.c.id, fixed_addresses.c.address)
              .where(fixed_addresses.c.network_id == network_id, ALL_FREE).order_by(fixed_addresses.c.id))
-    found: list[AnyRow] = []
+    found: list[sa.Row[int, str]] = []
     if named:
         found = list(tx.execute(query.where(fixed_addresses.c.address.in_(named)).with_for_update()))
     others = query.where(fixed_addresses.c.address.not_in(named)) if named else query
@@ -37,7 +44,7 @@ def pick(tx: Connection, network_id: int, count: int, named: Sequence[str] = ())
     picked = list(tx.execute(others.limit(count).with_for_update(skip_locked=True)))
     if len(picked) < count:  # rows skipped as locked may be free again by now
         picked = list(tx.execute(others.limit(count).with_for_update()))
-    return [*found, *picked]
+    return list(map(FreeAddress._make, (*found, *picked)))
 
 
 def reserved(tx: Connection, network_id: int, address: str) -> dict[str, int]:
@@ -47,7 +54,7 @@ def reserved(tx: Connection, network_id: int, address: str) -> dict[str, int]:
     return {row.address: row.id for row in rows}
 
 
-def release(tx: Connection, which: AnyColumn, keep_leased: bool) -> set[tuple[str, str | None]]:
+def release(tx: Connection, which: sa.ColumnElement[bool], keep_leased: bool) -> set[tuple[str, str | None]]:
     """Release these rows; with ``keep_leased``, leased ones (in networks with DHCP) become free when the lease ends."""
     held = list(tx.execute(sa.select(fixed_addresses.c.id, fixed_addresses.c.host, fixed_addresses.c.leased,
                                      networks.c.uuid, networks.c.enable_dhcp)

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import migrations, networks, security_group_members, security_group_rules, servers
 from nova.db.network.security_groups import allowing_servers
-from nova.db.sql.types import AnyRow
+from nova.model.network.networks import Interface
 from nova.model.network.security_groups import SecurityRule
 from nova.model.server.migrations import OVER
 
-_GUEST = (servers.c.uuid, servers.c.id, servers.c.interfaces)
+
+class Guest(NamedTuple):
+    """A server whose packet filters a host applies."""
+
+    uuid: str
+    id: int
+    interfaces: tuple[Interface, ...] | None
 
 
-def guests_on(tx: Connection, host: str) -> Sequence[AnyRow]:
+_GUEST = [servers.c[name] for name in Guest._fields]
+
+
+def guests_on(tx: Connection, host: str) -> list[Guest]:
     """Return the live servers on the host, and live servers that an unfinished migration brings or may return to it."""
     moving = (sa.select(migrations.c.server_uuid).where(
         migrations.c.status.not_in(OVER), end == host) for end in (migrations.c.dest_compute,
                                                                    migrations.c.source_compute))
     here = sa.or_(servers.c.host == host, *[servers.c.uuid.in_(uuids) for uuids in moving])
-    return tx.execute(sa.select(*_GUEST).where(here, servers.c.deleted == 0).order_by(servers.c.id)).all()
+    rows = tx.execute(sa.select(*_GUEST).where(here, servers.c.deleted == 0).order_by(servers.c.id))
+    return list(map(Guest._make, rows))
 
 
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
@@ -50,7 +60,7 @@ def rules_and_hosts(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, lis
             frozenset(row.server_uuid for row in rows if row.id is None))
 
 
-def _by_server(uuids: Sequence[str], rows: Sequence[AnyRow]) -> dict[str, list[SecurityRule]]:
+def _by_server(uuids: Sequence[str], rows: Sequence[sa.Row[*tuple[object, ...]]]) -> dict[str, list[SecurityRule]]:
     found: dict[str, list[SecurityRule]] = {uuid: [] for uuid in uuids}
     for row in sorted(rows, key=lambda row: row.id):
         found[row.server_uuid].append(SecurityRule(

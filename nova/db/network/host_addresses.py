@@ -11,10 +11,11 @@ from nova import errors
 from nova.db.models.cell import fixed_addresses, networks
 from nova.db.network import network_quota
 from nova.db.network.free_addresses import OWN, pick
-from nova.db.sql.types import AnyRow, later, utc_now
+from nova.db.sql.types import later, utc_now
+from nova.model.network.networks import Network
 
 
-def own_addresses(tx: Connection, rows: Sequence[AnyRow], hosts: set[str]) -> dict[tuple[int, str | None], str]:
+def own_addresses(tx: Connection, rows: Sequence[Network], hosts: set[str]) -> dict[tuple[int, str | None], str]:
     """Return (network, host) -> the host's address for its gateway and DHCP server there; allocated on first use.
 
     Existing ones are locked: a concurrent release waits, and then sees that they are in use.
@@ -23,7 +24,7 @@ def own_addresses(tx: Connection, rows: Sequence[AnyRow], hosts: set[str]) -> di
     many = [row for row in rows if row.multi_host and row.cidr]
     for row in many:
         if row.share_address:
-            own.update({(row.id, host): row.dhcp_server or row.gateway for host in hosts})
+            own.update({(row.id, host): row.dhcp_server or row.gateway or "" for host in hosts})
     apart = [row for row in many if not row.share_address]
     if not apart or not hosts:
         return own
@@ -46,7 +47,7 @@ def own_addresses(tx: Connection, rows: Sequence[AnyRow], hosts: set[str]) -> di
     return own
 
 
-def _own_now(tx: Connection, rows: Sequence[AnyRow], hosts: set[str]) -> dict[tuple[int, str | None], str]:
+def _own_now(tx: Connection, rows: Sequence[Network], hosts: set[str]) -> dict[tuple[int, str | None], str]:
     found = tx.execute(sa.select(fixed_addresses.c.network_id, fixed_addresses.c.host, fixed_addresses.c.address)
                        .where(OWN, fixed_addresses.c.network_id.in_([row.id for row in rows]),
                               fixed_addresses.c.host.in_(sorted(hosts))).with_for_update())

@@ -14,7 +14,7 @@ from nova.db.network.addresses import FIELDS as _FIELDS
 from nova.db.network.addresses import AddressRequest, Terms, bind, drop_interface, follow, take_interface, unbind
 from nova.db.network.free_addresses import OWN, note_lease
 from nova.db.sql.statements import insert_all
-from nova.db.sql.types import AnyRow, Clause, new_key, utc_now
+from nova.db.sql.types import new_key, utc_now
 from nova.model.base import Scope
 from nova.model.network import addressing
 from nova.model.network.floating import FloatingOnHost
@@ -71,15 +71,13 @@ def insert(tx: Connection, planned: Sequence[addressing.PlannedNetwork]) -> None
 def delete(tx: Connection, uuid: str) -> set[str]:
     """Delete a network; return the hosts where it may still be configured. Raises network.HasProject, or network.InUse
     while servers have addresses in it."""
-    row = tx.execute(sa.select(networks.c.id, networks.c.project_id, networks.c.host, networks.c.multi_host,
-                               networks.c.share_address, networks.c.cidr)
-                     .where(networks.c.uuid == uuid).with_for_update()).one_or_none()
+    row = tx.execute(sa.select(*_FIELDS).where(networks.c.uuid == uuid).with_for_update()).one_or_none()
     if row is None:
         raise errors.network.NotFound(network_id=uuid)
     if row.project_id is not None:
         raise errors.network.HasProject(project_id=row.project_id)
     key = row.id
-    hosts = _standing_on(tx, row)
+    hosts = _standing_on(tx, Network(**row._mapping))
     # Delete the free addresses first, which waits for concurrent allocations; the remaining rows are in use.
     tx.execute(sa.delete(fixed_addresses).where(fixed_addresses.c.network_id == key,
                                                 fixed_addresses.c.server_uuid.is_(None)))
@@ -91,14 +89,14 @@ def delete(tx: Connection, uuid: str) -> set[str]:
     return hosts
 
 
-def _standing_on(tx: Connection, row: AnyRow) -> set[str]:
+def _standing_on(tx: Connection, network: Network) -> set[str]:
     """Return the network's host. For a multi-host network: the hosts with their own address, or all if it uses none."""
-    if not row.multi_host:
-        return {row.host} - {None}
-    if row.share_address or not row.cidr:
+    if not network.multi_host:
+        return {network.host} if network.host is not None else set()
+    if network.share_address or not network.cidr:
         found = sa.select(services.c.host).where(services.c.binary == "nova-network", services.c.deleted == 0)
     else:
-        found = sa.select(fixed_addresses.c.host).where(fixed_addresses.c.network_id == row.id,
+        found = sa.select(fixed_addresses.c.host).where(fixed_addresses.c.network_id == network.id,
                                                         fixed_addresses.c.host.is_not(None))
     return set(tx.execute(found).scalars())
 
@@ -209,7 +207,7 @@ def states(tx: Connection, host: str | None = None, uuids_: Sequence[str] | None
             if host is None or at == host]
 
 
-def _with_rows_of(host: str) -> Clause:
+def _with_rows_of(host: str) -> sa.Select[int]:
     """Select the keys of networks where the host has its own address, or guests with addresses."""
     return sa.select(fixed_addresses.c.network_id).where(fixed_addresses.c.host == host,
                                                          fixed_addresses.c.left_at.is_(None))

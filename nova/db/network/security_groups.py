@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -23,7 +24,7 @@ from nova.db.models.cell import (
 )
 from nova.db.network import network_quota
 from nova.db.sql.statements import insert_all
-from nova.db.sql.types import AnyColumn, AnyRow, new_key, utc_now
+from nova.db.sql.types import Columns, new_key, utc_now
 from nova.model.base import Page, Scope
 from nova.model.network.security_groups import DEFAULT, NewSecurityRule, SecurityGroup, SecurityRule
 from nova.model.server.migrations import OVER
@@ -69,16 +70,38 @@ def _insert(tx: Connection, project_id: str, user_id: str | None, name: str, des
     return new_key(made)
 
 
-def locked(tx: Connection, key: int, scope: Scope) -> AnyRow:
+class GroupRow(NamedTuple):
+    """A security group without its rules; its fields are the columns of that name."""
+
+    id: int
+    name: str
+    project_id: str
+    description: str | None
+
+
+class Joining(NamedTuple):
+    """The columns of a live server, locked, that joining and leaving groups need."""
+
+    uuid: str
+    project_id: str
+    host: str | None
+    security_groups: tuple[str, ...] | None
+    task_state: str | None
+
+
+_GROUP = [security_groups.c[name] for name in GroupRow._fields]
+
+
+def locked(tx: Connection, key: int, scope: Scope) -> GroupRow:
     """Lock and return the group's row. Raises security_group.NotFound if it is outside the scope."""
-    query = _within(sa.select(security_groups).where(security_groups.c.id == key), scope)
+    query = _within(sa.select(*_GROUP).where(security_groups.c.id == key), scope)
     row = tx.execute(query.with_for_update()).one_or_none()
     if row is None:
         raise errors.security_group.NotFound(group=key)
-    return row
+    return GroupRow._make(row)
 
 
-def rename(tx: Connection, row: AnyRow, name: str, description: str | None) -> None:
+def rename(tx: Connection, row: GroupRow, name: str, description: str | None) -> None:
     """Rename a group, also in its members' rows; the caller holds the project's lock. Raises
     security_group.NameTaken."""
     if _named(tx, row.project_id, name) not in (None, row.id):
@@ -111,50 +134,51 @@ def count(tx: Connection, project_id: str) -> int:
 
 def select(tx: Connection, scope: Scope, page: Page, names: Sequence[str] = ()) -> tuple[SecurityGroup, ...]:
     """Return a page of groups with their rules, by age, in two statements."""
-    query = _within(sa.select(security_groups), scope).order_by(security_groups.c.id).offset(page.offset or None)
+    query = _within(sa.select(*_GROUP), scope).order_by(security_groups.c.id).offset(page.offset or None)
     if names:
         query = query.where(security_groups.c.name.in_(names))
     if page.limit is not None:
         query = query.limit(page.limit)
     elif page.offset and tx.dialect.name != "postgresql":
         query = query.limit(2**62)  # MariaDB and SQLite accept no OFFSET without LIMIT
-    return _whole(tx, tx.execute(query).all())
+    return _whole(tx, list(map(GroupRow._make, tx.execute(query))))
 
 
 def get(tx: Connection, key: int, scope: Scope) -> SecurityGroup:
     """Return a group with its rules. Raises security_group.NotFound if it does not exist or is outside the scope."""
-    rows = tx.execute(_within(sa.select(security_groups).where(security_groups.c.id == key), scope)).all()
-    if not rows:
+    row = tx.execute(_within(sa.select(*_GROUP).where(security_groups.c.id == key), scope)).one_or_none()
+    if row is None:
         raise errors.security_group.NotFound(group=key)
-    return _whole(tx, rows)[0]
+    return _whole(tx, [GroupRow._make(row)])[0]
 
 
 def of_server(tx: Connection, server_uuid: str) -> tuple[SecurityGroup, ...]:
     """Return a server's groups with their rules, in creation order."""
     members = security_group_members
-    rows = tx.execute(sa.select(security_groups).join_from(members, security_groups,
-                                                           security_groups.c.id == members.c.group_id)
-                      .where(members.c.server_uuid == server_uuid).order_by(security_groups.c.id)).all()
-    return _whole(tx, rows)
+    rows = tx.execute(sa.select(*_GROUP).join_from(members, security_groups,
+                                                   security_groups.c.id == members.c.group_id)
+                      .where(members.c.server_uuid == server_uuid).order_by(security_groups.c.id))
+    return _whole(tx, list(map(GroupRow._make, rows)))
 
 
-_NAMED = (sa.select(security_groups.c.id, security_groups.c.name)
+_NAMED = (sa.select(*_GROUP)
           .where(security_groups.c.project_id == sa.bindparam("project_id"),
                  sa.or_(security_groups.c.name.in_(sa.bindparam("names", expanding=True)),
                         security_groups.c.id.in_(sa.bindparam("ids", expanding=True)))))
 
 
-def keys_of(tx: Connection, project_id: str, wanted: Iterable[str]) -> dict[str, AnyRow]:
-    """Return the project's groups: requested id or name -> row (id, name). A UUID is always an id; a number, the older
+def keys_of(tx: Connection, project_id: str, wanted: Iterable[str]) -> dict[str, GroupRow]:
+    """Return the project's groups by requested id or name. A UUID is always an id; a number, the older
     form of ids, is tried as a name first."""
     asked = list(wanted)
     ids = [key for key in map(key_of, asked) if key is not None]
-    rows = tx.execute(_NAMED, {"project_id": project_id, "names": asked, "ids": ids}).all()
-    by_id = {row.id: row for row in rows}
-    by_name = {row.name: row for row in rows}
+    rows = tx.execute(_NAMED, {"project_id": project_id, "names": asked, "ids": ids})
+    by_id = {row.id: row for row in map(GroupRow._make, rows)}
+    by_name = {row.name: row for row in by_id.values()}
     found = {}
     for word in asked:
-        as_id, as_name = by_id.get(key_of(word)), by_name.get(word)
+        key = key_of(word)
+        as_id, as_name = by_id.get(key) if key is not None else None, by_name.get(word)
         found[word] = as_id or as_name if _HEX.fullmatch(word) else as_name or as_id
     return {word: row for word, row in found.items() if row is not None}
 
@@ -177,11 +201,11 @@ def key_of(text: str) -> int | None:
 _HEX = re.compile(f"{_MADE}[0-9a-f]{{12}}")
 
 
-def _within(query: sa.Select[object], scope: Scope) -> sa.Select[AnyColumn]:
+def _within(query: sa.Select[*Columns], scope: Scope) -> sa.Select[*Columns]:
     return query if scope.project_id is None else query.where(security_groups.c.project_id == scope.project_id)
 
 
-def _whole(tx: Connection, rows: Sequence[AnyRow]) -> tuple[SecurityGroup, ...]:
+def _whole(tx: Connection, rows: Sequence[GroupRow]) -> tuple[SecurityGroup, ...]:
     rules: dict[int, list[SecurityRule]] = {}
     if rows:
         of_these = security_group_rules.c.group_id.in_([row.id for row in rows])
@@ -201,7 +225,7 @@ _RULES = (sa.select(security_group_rules, _SOURCES.c.name.label("source_name"),
           .order_by(security_group_rules.c.id))
 
 
-def _rule(row: AnyRow) -> SecurityRule:
+def _rule(row: sa.Row[*tuple[object, ...]]) -> SecurityRule:
     return SecurityRule(
         id=id_of(row.id), group_id=id_of(row.group_id), **{name: getattr(row, name) for name in _WORDS},
         source_id=None if row.source_id is None else id_of(row.source_id), source_name=row.source_name,
@@ -271,17 +295,16 @@ def join_new(tx: Connection, groups: Mapping[int, str], uuids: Sequence[str]) ->
         raise errors.security_group.Changed()
 
 
-def locked_server(tx: Connection, uuid: str) -> AnyRow:
+def locked_server(tx: Connection, uuid: str) -> Joining:
     """Lock a live server's row; return the columns that joining and leaving need. Raises server.NotFound."""
-    row = tx.execute(sa.select(servers.c.uuid, servers.c.project_id, servers.c.host, servers.c.security_groups,
-                               servers.c.task_state)
+    row = tx.execute(sa.select(*[servers.c[name] for name in Joining._fields])
                      .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
     if row is None:
         raise errors.server.NotFound(server=uuid)
-    return row
+    return Joining._make(row)
 
 
-def join(tx: Connection, group: AnyRow, server: AnyRow) -> None:
+def join(tx: Connection, group: GroupRow, server: Joining) -> None:
     """Add the server to the group; both rows are locked by the caller. Raises security_group.Member, or server.Going if
     the server is being deleted and may have left all groups already."""
     if server.task_state == TaskState.DELETING:
@@ -294,7 +317,7 @@ def join(tx: Connection, group: AnyRow, server: AnyRow) -> None:
     _show(tx, server.uuid, (*(server.security_groups or ()), group.name))
 
 
-def leave(tx: Connection, group: AnyRow, server: AnyRow) -> None:
+def leave(tx: Connection, group: GroupRow, server: Joining) -> None:
     """Remove the server from the group; both rows are locked by the caller. Raises security_group.NotMember."""
     members = security_group_members
     if not tx.execute(sa.delete(members).where(members.c.group_id == group.id,
@@ -349,7 +372,8 @@ _MEMBER, _LETS_IN, _LET, _OTHER = (security_group_members.alias("a"), security_g
                                     security_group_rules.alias("r"), servers.alias("o"))
 
 
-def allowing_servers(uuids: AnyColumn, *more: AnyColumn) -> tuple[sa.Select[AnyColumn], ...]:
+def allowing_servers(uuids: sa.BindParameter[Sequence[str]], *more: sa.Null
+                     ) -> tuple[sa.Select[*tuple[object, ...]], ...]:
     """Select, for a UNION, the hosts of servers that allow traffic from these (by their groups), and the ends of their
     unfinished migrations; with ``more`` columns."""
     others = (_MEMBER.join(_LET, _LET.c.source_id == _MEMBER.c.group_id)

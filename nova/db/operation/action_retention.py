@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from nova.db.models.cell import migrations, operations
 from nova.db.server.states import remembers
 from nova.db.sql.statements import delete_keys
-from nova.db.sql.types import AnyRow, Clause, later
+from nova.db.sql.types import later
 from nova.model.base import Time
 from nova.model.server.migrations import OVER
 
@@ -73,20 +73,29 @@ def trim(tx: Connection, mark: str, rule: Retention, limit: int) -> Trimmed:
     return Trimmed(reached.text(), removed, len(page) == limit)
 
 
-def turned_old(tx: Connection, mark: _Mark, rule: Retention, limit: int) -> list[AnyRow]:
+class TurnedOld(NamedTuple):
+    """An operation that passed the retention age."""
+
+    id: int
+    server_uuid: str
+    finished_at: Time
+    runner_id: int
+
+
+def turned_old(tx: Connection, mark: _Mark, rule: Retention, limit: int) -> list[TurnedOld]:
     """Return a page of the operations after the mark that passed the retention age, in index order."""
     table = operations.c
     # The first condition is the index range; the second one excludes its first rows, which are before the mark.
     behind = sa.and_(table.finished_at >= mark.finished_at, sa.or_(
         table.finished_at > mark.finished_at, table.runner_id > mark.runner_id,
         sa.and_(table.runner_id == mark.runner_id, table.id > mark.id)))
-    return list(tx.execute(
+    return list(map(TurnedOld._make, tx.execute(
         sa.select(table.id, table.server_uuid, table.finished_at, table.runner_id)
         .where(behind, table.finished_at < later(-rule.seconds))
-        .order_by(table.finished_at, table.runner_id, table.id).limit(limit)))
+        .order_by(table.finished_at, table.runner_id, table.id).limit(limit))))
 
 
-def _oldest_kept(table: sa.Table, newest: int) -> Clause:
+def _oldest_kept(table: sa.Table, newest: int) -> sa.ScalarSelect[int]:
     """Return the key of the oldest of a server's ``newest`` rows; NULL if it has fewer."""
     newer = table.alias("newer")
     return (sa.select(newer.c.id).where(newer.c.server_uuid == table.c.server_uuid)

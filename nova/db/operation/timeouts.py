@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import migrations, operations, servers
-from nova.db.sql.types import AnyColumn, AnyRow, Clause, later, utc_now
+from nova.db.sql.types import later, utc_now
 from nova.model.base import Time
 from nova.model.server.migrations import (
     ACCEPTED,
@@ -22,6 +21,7 @@ from nova.model.server.migrations import (
     PRE_MIGRATING,
     REVERTING,
 )
+from nova.model.server.servers import ServerMemo
 from nova.model.server.states import TaskState, VmState
 
 #: Seconds for which a row without an operation is left unchanged.
@@ -42,10 +42,39 @@ class IdleServersQuery(NamedTuple):
     after: Place | None = None
 
 
-def idle_servers(tx: Connection, what: IdleServersQuery, limit: int) -> Sequence[AnyRow]:
-    """Return a page of servers without a task in this state, in one statement by the index on the state. Columns: uuid,
-    id, epoch, updated_at, memo, since (the time of entry, from the journal), tried (the last attempt to leave the
-    state), and the database's clock."""
+class IdleServer(NamedTuple):
+    """A server without a task. ``since``: the time of entry into its state, from the journal; ``tried``: the last
+    attempt to leave it; ``clock``: the database's time."""
+
+    id: int
+    uuid: str
+    epoch: int
+    updated_at: Time
+    memo: ServerMemo | None
+    since: Time | None
+    tried: Time | None
+    clock: Time | str
+
+
+class TimedServer(NamedTuple):
+    """A server that an operation occupies for too long."""
+
+    uuid: str
+    epoch: int
+
+
+class OwnerlessServer(NamedTuple):
+    """A server that has a task but no open operation."""
+
+    uuid: str
+    epoch: int
+    vm_state: str
+    task_state: str
+
+
+def idle_servers(tx: Connection, what: IdleServersQuery, limit: int) -> list[IdleServer]:
+    """Return a page of servers without a task in this state, in one statement by the index on the
+    state."""
     came = _last(operations.c.finished_at, operations.c.action.in_(what.came), operations.c.outcome == "success")
     tried = _last(operations.c.started_at, operations.c.action == what.leaves)
     chosen = sa.select(servers.c.id, servers.c.uuid, servers.c.epoch, servers.c.updated_at, servers.c.memo,
@@ -55,35 +84,36 @@ def idle_servers(tx: Connection, what: IdleServersQuery, limit: int) -> Sequence
         moment, key = what.after
         chosen = chosen.where(servers.c.updated_at >= moment,
                               sa.or_(servers.c.updated_at > moment, servers.c.id > key))
-    return tx.execute(chosen.order_by(servers.c.updated_at, servers.c.id).limit(limit)).all()
+    return list(map(IdleServer._make, tx.execute(chosen.order_by(servers.c.updated_at, servers.c.id).limit(limit))))
 
 
-def _last(moment: sa.Column[AnyColumn], *conditions: AnyColumn) -> sa.ScalarSelect[AnyColumn]:
+def _last(moment: sa.Column[Time], *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[Time]:
     """Return the newest such time in the server's journal."""
     return (sa.select(sa.func.max(moment)).where(operations.c.server_uuid == servers.c.uuid, *conditions)
             .scalar_subquery())
 
 
-def building(tx: Connection, age_s: int, limit: int) -> Sequence[AnyRow]:
+def building(tx: Connection, age_s: int, limit: int) -> list[TimedServer]:
     """Return the UUID and epoch of servers that have been building for longer than ``age_s`` and are not being
     deleted."""
     # a function's result, so that the index on ages is not used: it would read nearly all servers
     age = sa.func.coalesce(servers.c.created_at, servers.c.created_at)
-    return tx.execute(sa.select(servers.c.uuid, servers.c.epoch).where(
+    return list(map(TimedServer._make, tx.execute(sa.select(servers.c.uuid, servers.c.epoch).where(
         servers.c.deleted == 0, servers.c.vm_state == VmState.BUILDING.value, age < later(-age_s),
-        sa.func.coalesce(servers.c.task_state, "") != TaskState.DELETING.value).limit(limit)).all()
+        sa.func.coalesce(servers.c.task_state, "") != TaskState.DELETING.value).limit(limit))))
 
 
-def _worked_on(server: sa.Column[AnyRow]) -> Clause:
+def _worked_on(server: sa.Column[str]) -> sa.Exists:
     return sa.exists().where(operations.c.server_uuid == server, operations.c.finished_at.is_(None))
 
 
-def ownerless(tx: Connection, limit: int) -> Sequence[AnyRow]:
-    """Return UUID, epoch, vm_state and task_state of live servers that have a task but no open operation."""
-    return tx.execute(sa.select(servers.c.uuid, servers.c.epoch, servers.c.vm_state, servers.c.task_state).where(
+def ownerless(tx: Connection, limit: int) -> list[OwnerlessServer]:
+    """Return live servers that have a task but no open operation."""
+    rows = tx.execute(sa.select(servers.c.uuid, servers.c.epoch, servers.c.vm_state, servers.c.task_state).where(
         servers.c.deleted == 0, servers.c.task_state.is_not(None),
         sa.func.coalesce(servers.c.updated_at, servers.c.created_at) < later(-QUIET_S),
-        sa.not_(_worked_on(servers.c.uuid))).limit(limit)).all()
+        sa.not_(_worked_on(servers.c.uuid))).limit(limit))
+    return list(map(OwnerlessServer._make, rows))
 
 
 def unchanged(tx: Connection, uuid: str, epoch: int) -> bool:
@@ -98,9 +128,10 @@ def is_worked_on(tx: Connection, uuid: str) -> bool:
     return tx.execute(open_.limit(1)).first() is not None
 
 
-def clock(tx: Connection) -> Clause:
+def clock(tx: Connection) -> Time | str:
     """Return the database's time, as its driver returns it."""
-    return tx.execute(sa.select(utc_now())).scalar_one()
+    found: Time | str = tx.execute(sa.select(utc_now())).scalar_one()
+    return found
 
 
 class Abandoned(NamedTuple):

@@ -5,15 +5,14 @@ A server's generation is its epoch. A migration has its server's project, user a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypedDict
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.api import allocations, consumers, ledger, providers
-from nova.db.sql.types import AnyColumn, AnyRow, Clause
 from nova.model.placement.providers import (
     ConsumerAllocations,
     PlacementUsageQuery,
@@ -51,15 +50,34 @@ def of_provider(tx: Connection, uuid: str) -> ProviderConsumers:
         _values(tx.execute(_ROWS.where(allocations.c.provider_id == one.id)))))
 
 
-def _values(rows: Iterable[AnyRow]) -> list[ConsumerAllocations]:
+class _Allocation(NamedTuple):
+    """A row of ``_ROWS``: an allocation with its provider and its consumer, or the server that it belongs to."""
+
+    consumer: str
+    resource_class: str
+    used: int
+    moving: str | None
+    uuid: str
+    generation: int
+    project_id: str | None
+    user_id: str | None
+    consumer_type: str | None
+    consumer_generation: int | None
+    mappings: Mapping[str, Sequence[str]] | None
+    server_project: str | None
+    server_user: str | None
+    epoch: int | None
+
+
+def _values(rows: Iterable[sa.Row[*tuple[object, ...]]]) -> list[ConsumerAllocations]:
     """Group rows by consumer, in order."""
-    of: dict[str, list[Any]] = {}
-    for row in rows:
+    of: dict[str, list[_Allocation]] = {}
+    for row in map(_Allocation._make, rows):
         of.setdefault(row.consumer, []).append(row)
     return [_consumer(uuid, mine) for uuid, mine in of.items()]
 
 
-def _consumer(uuid: str, rows: list[AnyRow]) -> ConsumerAllocations:
+def _consumer(uuid: str, rows: list[_Allocation]) -> ConsumerAllocations:
     held: dict[str, dict[str, int]] = {}
     for row in rows:
         held.setdefault(row.uuid, {})[row.resource_class] = row.used
@@ -74,9 +92,16 @@ def _consumer(uuid: str, rows: list[AnyRow]) -> ConsumerAllocations:
                           for provider, resources in held.items()))
 
 
-def _owner(row: AnyRow) -> dict[str, AnyColumn]:
+class _Owner(TypedDict):
+    project_id: str
+    user_id: str
+    consumer_type: str | None
+    generation: int
+
+
+def _owner(row: _Allocation) -> _Owner:
     if row.consumer_generation is not None:
-        return {"project_id": row.project_id, "user_id": row.user_id, "consumer_type": row.consumer_type,
+        return {"project_id": row.project_id or "", "user_id": row.user_id or "", "consumer_type": row.consumer_type,
                 "generation": row.consumer_generation}
     return {"project_id": row.server_project or "", "user_id": row.server_user or "", "generation": row.epoch or 0,
             "consumer_type": INSTANCE if row.moving is None else MIGRATION}
@@ -98,14 +123,15 @@ def project_usages(tx: Connection, query: PlacementUsageQuery) -> tuple[UsageGro
                  if query.consumer_type in (None, ALL, name))
 
 
-def _held(query: PlacementUsageQuery) -> Clause:
+def _held(query: PlacementUsageQuery) -> sa.CompoundSelect[*tuple[object, ...]]:
     """Select (kind, consumer, class, used) of servers, of their migrations, and of other consumers; with a single kind
     if the query asks for all together."""
-    def owned(table: sa.Table) -> Clause:
+    def owned(table: sa.Table) -> sa.ColumnElement[bool]:
         mine = table.c.project_id == query.project_id
         return mine if query.user_id is None else sa.and_(mine, table.c.user_id == query.user_id)
 
-    def part(kind: Clause, owner: sa.Table, meet: Clause) -> Clause:
+    def part(kind: sa.ColumnElement[str], owner: sa.Table, meet: sa.ColumnElement[bool]
+             ) -> sa.Select[str, str, str, int]:
         shown = sa.literal(ALL) if query.consumer_type == ALL else kind
         return (sa.select(shown.label("kind"), allocations.c.consumer, allocations.c.resource_class, allocations.c.used)
                 .join_from(allocations, owner, meet).where(owned(owner)))

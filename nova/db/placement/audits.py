@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,10 +14,13 @@ from sqlalchemy.orm import aliased
 from nova.db.models.api import allocations, consumers, inventories, ledger, provider_traits, providers
 from nova.db.models.cell import cleanups, migrations, nodes, operations, servers
 from nova.db.sql.statements import insert_all
-from nova.db.sql.types import AnyColumn
-from nova.model.host.hosts import Inventory
+from nova.model.flavor.flavors import Flavor
+from nova.model.host.hosts import HostTopology, Inventory
+from nova.model.image.images import Image
+from nova.model.network.networks import PortDemand
 from nova.model.placement.audits import Amounts, NodeHolder
 from nova.model.server.migrations import OVER
+from nova.model.volumes import BlockDevice
 
 _root = aliased(providers, name="root_provider")
 _owner = sa.func.coalesce(allocations.c.moving, allocations.c.consumer)
@@ -140,30 +144,65 @@ def overused(tx: Connection, host: str | None = None) -> list[Overuse]:
     return [one for one in found if one.used > one.capacity]
 
 
-def shape(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyColumn]:
-    """Return the reported data of some nodes' trees in comparable form: provider -> place, inventories and traits."""
+@dataclasses.dataclass
+class ReportedProvider:
+    """The reported data of a provider in comparable form. ``inventories``: the columns by resource class."""
+
+    name: str
+    host: str
+    parent_id: int | None
+    topology: HostTopology | None
+    inventories: dict[str, tuple[object, ...]] = dataclasses.field(default_factory=dict)
+    traits: set[tuple[str, bool]] = dataclasses.field(default_factory=set)
+
+
+def shape(tx: Connection, uuids: Sequence[str]) -> dict[str, ReportedProvider]:
+    """Return the reported data of some nodes' trees, by provider."""
     mine = sa.or_(providers.c.uuid.in_(list(uuids)),
                   providers.c.root_id.in_(sa.select(_root.c.id).where(_root.c.uuid.in_(list(uuids)))))
     rows = {row.id: row for row in tx.execute(sa.select(
         providers.c.id, providers.c.uuid, providers.c.name, providers.c.host, providers.c.parent_id,
         providers.c.topology).where(mine))}
-    found: dict[str, Any] = {row.uuid: [row.name, row.host, row.parent_id, row.topology, {}, set()]
-                             for row in rows.values()}
+    found = {row.uuid: ReportedProvider(row.name, row.host, row.parent_id, row.topology) for row in rows.values()}
     for one in tx.execute(sa.select(inventories).where(inventories.c.provider_id.in_(list(rows)))):
-        found[rows[one.provider_id].uuid][4][one.resource_class] = tuple(one)[2:]
+        found[rows[one.provider_id].uuid].inventories[one.resource_class] = tuple(one)[2:]
     for trait in tx.execute(sa.select(provider_traits).where(provider_traits.c.provider_id.in_(list(rows)))):
-        found[rows[trait.provider_id].uuid][5].add((trait.trait, trait.reported))
+        found[rows[trait.provider_id].uuid].traits.add((trait.trait, trait.reported))
     return found
 
 
 # -- the cell database
 
+class AuditedServer(NamedTuple):
+    """The columns of a live server that determine its allocations."""
+
+    uuid: str
+    vm_state: str
+    task_state: str | None
+    host: str | None
+    node: str
+    flavor: Flavor
+    image: Image | None
+    volumes: tuple[BlockDevice, ...] | None
+    port_demands: tuple[PortDemand, ...] | None
+
+
+class AuditedMove(NamedTuple):
+    """An unfinished move: what it holds at its source."""
+
+    uuid: str
+    server_uuid: str
+    source_compute: str
+    source_node: str
+    old_flavor: Flavor | None
+
+
 class Rows(NamedTuple):
     """The cell's data on some servers, by UUID. ``cleanup_hosts``: hosts with a pending cleanup for them."""
 
-    servers: Mapping[str, Any]
+    servers: Mapping[str, AuditedServer]
     busy: frozenset[str]
-    moves: Mapping[str, Sequence[Any]]
+    moves: Mapping[str, Sequence[AuditedMove]]
     cleanup_hosts: Mapping[str, frozenset[str]]
 
 
@@ -173,16 +212,15 @@ def rows(tx: Connection, uuids: Sequence[str]) -> Rows:
     cleanup_hosts: dict[str, set[str]] = defaultdict(set)
     for one in tx.execute(sa.select(cleanups.c.server_uuid, cleanups.c.host).where(cleanups.c.server_uuid.in_(mine))):
         cleanup_hosts[one.server_uuid].add(one.host)
-    found = {row.uuid: row for row in tx.execute(
-        sa.select(servers.c.uuid, servers.c.vm_state, servers.c.task_state, servers.c.host, servers.c.node,
-                  servers.c.flavor, servers.c.image, servers.c.volumes)
-        .where(servers.c.uuid.in_(mine), servers.c.deleted == 0))}
+    found = {row.uuid: row for row in map(AuditedServer._make, tx.execute(
+        sa.select(*[servers.c[name] for name in AuditedServer._fields])
+        .where(servers.c.uuid.in_(mine), servers.c.deleted == 0)))}
     busy = tx.execute(sa.select(operations.c.server_uuid).where(operations.c.server_uuid.in_(mine),
                                                                 operations.c.finished_at.is_(None))).scalars()
-    moves: dict[str, list[Any]] = defaultdict(list)
-    for move in tx.execute(sa.select(migrations.c.uuid, migrations.c.server_uuid, migrations.c.source_compute,
-                                     migrations.c.source_node, migrations.c.old_flavor)
-                           .where(migrations.c.server_uuid.in_(mine), migrations.c.status.not_in(OVER))):
+    moves: dict[str, list[AuditedMove]] = defaultdict(list)
+    unfinished = sa.select(*[migrations.c[name] for name in AuditedMove._fields]).where(
+        migrations.c.server_uuid.in_(mine), migrations.c.status.not_in(OVER))
+    for move in map(AuditedMove._make, tx.execute(unfinished)):
         moves[move.server_uuid].append(move)
     return Rows(found, frozenset(busy), moves, {uuid: frozenset(hosts) for uuid, hosts in cleanup_hosts.items()})
 

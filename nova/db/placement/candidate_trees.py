@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -19,7 +20,7 @@ from nova.db.models.api import (
 )
 from nova.db.placement.conditions import DISABLED, has_trait, in_tree_of, is_member
 from nova.db.placement.provider_trees import amount, used_of
-from nova.db.sql.types import AnyColumn, AnyRow, Clause
+from nova.db.sql.types import Columns
 from nova.model.placement.candidates import Sharing
 from nova.model.placement.providers import Amount, ProviderState, RequestGroup, ResourceRequest
 
@@ -102,7 +103,7 @@ def _members(tx: Connection, keys: Sequence[int]) -> dict[int, list[str]]:
     return _listed(tx.execute(given.union(by_host)))
 
 
-def _listed(rows: Iterable[AnyRow]) -> dict[int, list[str]]:
+def _listed(rows: Iterable[sa.Row[int, str]]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for key, value in rows:
         found.setdefault(key, []).append(value)
@@ -147,7 +148,7 @@ def pages(tx: Connection, wanted: WantedProviders, shared: Sequence[Sharing]) ->
 _root, _child = providers.alias("root"), providers.alias("child")
 
 
-def _possible(wanted: WantedProviders, shared: Sequence[Sharing]) -> list[Clause]:
+def _possible(wanted: WantedProviders, shared: Sequence[Sharing]) -> list[sa.ColumnElement[bool]]:
     request = wanted.request
     found = [has_trait(_root, [trait], wanted.disabled) for trait in request.root_required]
     if request.root_forbidden:
@@ -157,39 +158,39 @@ def _possible(wanted: WantedProviders, shared: Sequence[Sharing]) -> list[Clause
     return found
 
 
-def _of_group(group: RequestGroup, wanted: WantedProviders, shared: Sequence[Sharing]) -> list[Clause]:
+def _of_group(group: RequestGroup, wanted: WantedProviders, shared: Sequence[Sharing]) -> list[sa.ColumnElement[bool]]:
     """Return a condition for each item that the group requests: a provider of the tree has it. Items that sharing
     providers may supply have none."""
     found = []
     outside = [one.provider for one in shared]
     for name, asked in group.resources.items():
         if asked and not any(name in one.amounts for one in outside):
-            found.append(_somewhere(lambda of, name=name, asked=asked: _has_room(of, name, asked, wanted)))
+            found.append(_somewhere(functools.partial(_has_room, name=name, asked=asked, wanted=wanted)))
     if group.in_tree is not None and not any(group.in_tree in one.tree for one in shared):
         found.append(_root.c.id.in_(sa.select(sa.func.coalesce(providers.c.root_id, providers.c.id))
                                     .where(in_tree_of(group.in_tree))))
     for any_of in group.required:
         if not any(set(any_of) & set(one.traits) for one in outside):
-            found.append(_somewhere(lambda of, any_of=any_of: has_trait(of, any_of, wanted.disabled)))
+            found.append(_somewhere(functools.partial(has_trait, traits=any_of, disabled=wanted.disabled)))
     for uuids in group.member_of:
         if not any(set(uuids) & {*one.provider.aggregates, *one.root.aggregates} for one in shared):
-            found.append(_somewhere(lambda of, uuids=uuids: is_member(of, uuids)))
+            found.append(_somewhere(functools.partial(is_member, uuids=uuids)))
     return found
 
 
-def _somewhere(condition: Clause) -> Clause:
+def _somewhere(condition: Callable[[sa.FromClause], sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
     """Return the condition that the root, or a provider below it, meets the condition: each part uses its own index."""
     return sa.or_(condition(_root), _any(sa.select(_child.c.id).where(_child.c.root_id == _root.c.id,
                                                                       condition(_child)), _root))
 
 
-def _any(query: sa.Select[Clause], of: Clause) -> Clause:
+def _any(query: sa.Select[*Columns], of: sa.FromClause) -> sa.ColumnElement[bool]:
     """Return EXISTS, evaluated for one row of ``of`` at a time. Otherwise databases would first find all matching rows,
     which costs more the larger the cloud is, even for a few results."""
     return query.limit(1).correlate(of).scalar_subquery().is_not(None)
 
 
-def _has_room(of: AnyColumn, name: str, asked: int, wanted: WantedProviders) -> AnyRow:
+def _has_room(of: sa.FromClause, name: str, asked: int, wanted: WantedProviders) -> sa.ColumnElement[bool]:
     """Return the condition that the inventory, and with a limit also the free capacity, is sufficient. It allows one
     more than the capacity: database arithmetic differs from Python's, which decides."""
     have = inventories.alias()

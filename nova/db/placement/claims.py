@@ -24,7 +24,6 @@ from nova.db.quota import ledger
 from nova.db.server import server_groups
 from nova.db.sql.engine import Database
 from nova.db.sql.statements import insert_all
-from nova.db.sql.types import AnyRow
 from nova.model.numa.fit import pack
 from nova.model.numa.topology import TopologyClaim
 from nova.model.placement import candidates
@@ -106,7 +105,7 @@ def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple
 class _Node:
     """A node's provider, locked. ``tree_facts``: read only for claims with requirements."""
 
-    def __init__(self, row: AnyRow) -> None:
+    def __init__(self, row: sa.Row[*tuple[object, ...]]) -> None:
         self.id, self.uuid, self.host, self.name = row.id, row.uuid, row.host, row.name
         self.generation, self.zone = row.generation, row.zone
         self.amounts: dict[str, Amount] = {}

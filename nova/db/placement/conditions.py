@@ -11,12 +11,11 @@ from collections.abc import Collection
 import sqlalchemy as sa
 
 from nova.db.models.api import aggregate_hosts, aggregates, provider_aggregates, provider_traits, providers
-from nova.db.sql.types import Clause
 
 DISABLED = "COMPUTE_STATUS_DISABLED"
 
 
-def has_trait(of: Clause, traits: Collection[str], disabled: Collection[str]) -> Clause:
+def has_trait(of: sa.FromClause, traits: Collection[str], disabled: Collection[str]) -> sa.ColumnElement[bool]:
     """Return the condition that ``of`` (the table of providers, or an alias of it) has one of the traits."""
     given = of.c.id.in_(sa.select(provider_traits.c.provider_id).where(provider_traits.c.trait.in_(sorted(traits))))
     if DISABLED not in traits or not disabled:
@@ -24,7 +23,7 @@ def has_trait(of: Clause, traits: Collection[str], disabled: Collection[str]) ->
     return sa.or_(given, sa.and_(of.c.root_id.is_(None), of.c.host.in_(sorted(disabled))))
 
 
-def is_member(of: Clause, uuids: Collection[str]) -> Clause:
+def is_member(of: sa.FromClause, uuids: Collection[str]) -> sa.ColumnElement[bool]:
     """Return the condition that ``of`` is in one of the aggregates: as a member, or as the node of a host that is
     one."""
     given = sa.select(provider_aggregates.c.provider_id).where(
@@ -35,7 +34,7 @@ def is_member(of: Clause, uuids: Collection[str]) -> Clause:
     return sa.or_(of.c.id.in_(given), sa.and_(of.c.root_id.is_(None), of.c.host.in_(hosts)))
 
 
-def in_tree_of(uuid: str) -> Clause:
+def in_tree_of(uuid: str) -> sa.ColumnElement[bool]:
     """Return the condition that a provider is in the same tree as this one; never true if this one does not exist."""
     other = providers.alias("other")
     root = (sa.select(sa.func.coalesce(other.c.root_id, other.c.id)).where(other.c.uuid == uuid).scalar_subquery())

@@ -20,7 +20,7 @@ from nova.db.placement import locks, names
 from nova.db.placement.locks import Locked
 from nova.db.placement.provider_trees import amount, used_of
 from nova.db.sql.statements import insert_all, insert_ignoring
-from nova.db.sql.types import AnyRow, utc_now
+from nova.db.sql.types import utc_now
 from nova.model.placement.providers import Amount, ConsumerAllocations, Reshape
 
 UNCHECKED = -1  # the generation in requests of versions without consumer generations
@@ -116,7 +116,7 @@ def _lock_consumers(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> di
         rows |= _locked_rows(tx, missing)  # a concurrent request may have inserted one of them
     held = _held(tx, uuids)
     for one in wanted:  # without allocations it counts as new; its row may remain
-        _check_generation(one, rows[one.consumer].generation if held[one.consumer].amounts else 0)
+        _check_generation(one, rows[one.consumer] if held[one.consumer].amounts else 0)
     return held
 
 
@@ -129,8 +129,9 @@ def _check_no_servers(tx: Connection, uuids: Sequence[str]) -> None:
         raise errors.placement.AllocationServers(consumer=theirs[0])
 
 
-def _locked_rows(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
-    return {row.uuid: row for row in tx.execute(
+def _locked_rows(tx: Connection, uuids: Sequence[str]) -> dict[str, int]:
+    """Lock the consumers' rows; return their generations."""
+    return {row.uuid: row.generation for row in tx.execute(
         sa.select(consumers.c.uuid, consumers.c.generation).where(consumers.c.uuid.in_(list(uuids)))
         .order_by(consumers.c.uuid).with_for_update())}
 

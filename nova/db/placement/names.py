@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from nova import errors, failures
 from nova.db.models.api import allocations, custom_classes, custom_traits, inventories, provider_traits
 from nova.db.sql.statements import insert_ignoring
-from nova.db.sql.types import AnyColumn, Clause, utc_now
+from nova.db.sql.types import utc_now
 from nova.model.placement.providers import RequestGroup, TraitQuery
 from nova.model.placement.traits import RESOURCE_CLASSES, TRAITS, is_resource_class, is_trait
 
@@ -34,7 +34,7 @@ def _insert(tx: Connection, table: sa.Table, name: str) -> bool:
     return True
 
 
-def _reported(column: sa.Column[AnyColumn]) -> Clause:
+def _reported(column: sa.Column[str]) -> sa.Select[str]:
     """Select the custom names in use by providers, recorded or not. The range condition uses an index."""
     return sa.select(column).where(column >= CUSTOM, column < "CUSTOM`").distinct()
 

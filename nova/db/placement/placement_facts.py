@@ -9,8 +9,8 @@ from sqlalchemy.engine import Connection
 
 from nova.db.models.api import aggregate_metadata
 from nova.db.models.cell import servers
-from nova.db.sql.types import AnyColumn
 from nova.model.host.aggregates import TENANT
+from nova.model.image.images import Image
 from nova.model.server.states import TaskState as T
 
 #: Task states in which the server's host reads and writes whole disks.
@@ -68,12 +68,12 @@ def image_matches(tx: Connection, properties: Mapping[str, str], counts: Mapping
 BATCH = 500  # ids in one statement
 
 
-def _images(tx: Connection, ids: list[int]) -> list[AnyColumn]:
+def _images(tx: Connection, ids: list[int]) -> list[sa.Row[str, Image | None]]:
     return [row for start in range(0, len(ids), BATCH)
             for row in tx.execute(_PROPERTIES, {"ids": ids[start:start + BATCH]})]
 
 
-def _shared(image: AnyColumn, properties: Mapping[str, str], wanted: Mapping[str, float]) -> float:
+def _shared(image: Image | None, properties: Mapping[str, str], wanted: Mapping[str, float]) -> float:
     theirs = image.properties if image is not None else {}
     return sum(value for name, value in wanted.items() if theirs.get(name) == properties[name])
 

@@ -6,7 +6,7 @@ Each read takes a fixed number of statements for any number of trees.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -20,9 +20,11 @@ from nova.db.models.api import (
     provider_traits,
     providers,
 )
-from nova.db.sql.types import AnyColumn, AnyRow, Clause
 from nova.model.numa.topology import HostTopology, TopologyClaim
 from nova.model.placement.providers import Amount, ProviderState
+
+if TYPE_CHECKING:
+    from nova.db.host.hosts import ClassRow
 
 
 class ProviderTreeFacts(NamedTuple):
@@ -38,13 +40,17 @@ class ProviderTreeFacts(NamedTuple):
 NOTHING = ProviderTreeFacts()
 
 
-def amount(total: int, reserved: int, ratio: float, used: int, limits: AnyColumn) -> Amount:
+T = TypeVar("T")
+
+
+def amount(total: int, reserved: int, ratio: float, used: int,
+           limits: sa.Row[*tuple[object, ...]] | ClassRow) -> Amount:
     """Return an amount. ``limits``: a row with min_unit, max_unit and step_size."""
     return Amount(capacity=int((total - reserved) * ratio), used=used, min_unit=limits.min_unit,
                   max_unit=limits.max_unit, step_size=limits.step_size)
 
 
-def used_of(chosen: Clause) -> Clause:
+def used_of(chosen: sa.ColumnElement[bool]) -> sa.Subquery:
     """Return a subquery: usage and consumers by provider and class (``chosen``: a condition on provider ids)."""
     return (sa.select(allocations.c.provider_id, allocations.c.resource_class,
                       sa.func.sum(allocations.c.used).label("used"), sa.func.count().label("consumers"))
@@ -139,8 +145,8 @@ def _hosts(tx: Connection, roots: Sequence[int] | None) -> dict[int, tuple[HostT
     return found
 
 
-def _listed(rows: Iterable[AnyRow]) -> dict[int, list[AnyColumn]]:
-    found: dict[int, list[Any]] = {}
+def _listed(rows: Iterable[sa.Row[int, T]]) -> dict[int, list[T]]:
+    found: dict[int, list[T]] = {}
     for key, value in rows:
         found.setdefault(key, []).append(value)
     return found

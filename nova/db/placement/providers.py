@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -21,7 +22,8 @@ from nova.db.placement import conditions, locks
 from nova.db.placement.locks import Locked
 from nova.db.placement.provider_trees import amount, used_of
 from nova.db.sql.statements import insert_ignoring
-from nova.db.sql.types import AnyRow, Clause, utc_now
+from nova.db.sql.types import utc_now
+from nova.model.base import Time
 from nova.model.placement.providers import NewProvider, Provider, ProviderQuery, ProviderUpdate, RequestGroup
 
 # -- reads
@@ -33,7 +35,17 @@ _SHOWN = (sa.select(providers.c.id, providers.c.uuid, providers.c.name, provider
                        .outerjoin(_root, _root.c.id == providers.c.root_id)))
 
 
-def _value(row: AnyRow) -> Provider:
+class _Shown(NamedTuple):
+    id: int
+    uuid: str
+    name: str
+    generation: int
+    parent_uuid: str | None
+    root_uuid: str | None
+    updated_at: Time | None
+
+
+def _value(row: _Shown) -> Provider:
     return Provider(uuid=row.uuid, name=row.name, generation=row.generation, parent_uuid=row.parent_uuid,
                     root_uuid=row.root_uuid or row.uuid, updated_at=row.updated_at)
 
@@ -43,7 +55,7 @@ def get(tx: Connection, uuid: str) -> Provider:
     row = tx.execute(_SHOWN.where(providers.c.uuid == uuid)).one_or_none()
     if row is None:
         raise errors.placement.ResourceProviderNotFound(uuid=uuid)
-    return _value(row)
+    return _value(_Shown._make(row))
 
 
 def select(tx: Connection, query: ProviderQuery, disabled: Collection[str] = ()) -> tuple[Provider, ...]:
@@ -53,14 +65,15 @@ def select(tx: Connection, query: ProviderQuery, disabled: Collection[str] = ())
               if value is not None]
     if group.in_tree is not None:
         wanted.append(conditions.in_tree_of(group.in_tree))
-    rows = tx.execute(_SHOWN.where(*wanted, *_conditions(group, disabled)).order_by(providers.c.id)).all()
+    found = tx.execute(_SHOWN.where(*wanted, *_conditions(group, disabled)).order_by(providers.c.id))
+    rows = list(map(_Shown._make, found))
     if group.resources and rows:
         able = _with_room(tx, group.resources)
         rows = [row for row in rows if row.id in able]
     return tuple(_value(row) for row in rows)
 
 
-def _conditions(group: RequestGroup, disabled: Collection[str]) -> list[Clause]:
+def _conditions(group: RequestGroup, disabled: Collection[str]) -> list[sa.ColumnElement[bool]]:
     wanted = [conditions.has_trait(providers, any_of, disabled) for any_of in group.required]
     wanted += [conditions.is_member(providers, any_of) for any_of in group.member_of]
     if group.forbidden:

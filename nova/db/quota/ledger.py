@@ -19,10 +19,11 @@ from nova.db.models.api import allocations, ledger, providers, quota_locks
 from nova.db.quota import lock_rows
 from nova.db.server import ec2_ids, server_groups
 from nova.db.sql.statements import delete_keys, insert_all
-from nova.db.sql.types import AnyColumn, AnyRow, Clause, later, utc_now
-from nova.model.base import Scope
+from nova.db.sql.types import Columns, later, utc_now
+from nova.model.base import Scope, Time
 from nova.model.ec2 import INSTANCE
 from nova.model.flavor.flavors import Flavor
+from nova.model.server.servers import ServerFacts
 
 
 def lock_owner(tx: Connection, owner: str) -> None:
@@ -53,7 +54,7 @@ def open_rows(tx: Connection, rows: Sequence[Mapping[str, object]]) -> None:
         insert_all(tx, ledger, [{**row, "created_at": utc_now()} for row in rows])
 
 
-def _open_within(query: sa.Select[object], scope: Scope) -> sa.Select[object]:
+def _open_within(query: sa.Select[*Columns], scope: Scope) -> sa.Select[*Columns]:
     """Restrict the query to open rows that the scope may see."""
     query = query.where(ledger.c.closed == sa.false())
     for column, wanted in ((ledger.c.project_id, scope.project_id), (ledger.c.user_id, scope.user_id)):
@@ -62,15 +63,30 @@ def _open_within(query: sa.Select[object], scope: Scope) -> sa.Select[object]:
     return query
 
 
-def newest(tx: Connection, scope: Scope, limit: int) -> Sequence[AnyRow]:
+class OpenRow(NamedTuple):
+    """A server as the ledger knows it while its cell is unavailable."""
+
+    server_uuid: str
+    project_id: str
+    user_id: str
+    created_at: Time
+    facts: ServerFacts | None = None
+
+
+_OPEN_ROW = [ledger.c[name] for name in OpenRow._fields]
+
+
+def newest(tx: Connection, scope: Scope, limit: int) -> list[OpenRow]:
     """Return the newest open rows, with the columns that server lists show."""
-    columns = (ledger.c.server_uuid, ledger.c.project_id, ledger.c.user_id, ledger.c.created_at)
-    return tx.execute(_open_within(sa.select(*columns), scope).order_by(ledger.c.id.desc()).limit(limit)).all()
+    query = _open_within(sa.select(*_OPEN_ROW[:-1]), scope).order_by(ledger.c.id.desc()).limit(limit)
+    return list(map(OpenRow._make, tx.execute(query)))
 
 
-def get(tx: Connection, server_uuid: str, scope: Scope) -> AnyRow | None:
+def get(tx: Connection, server_uuid: str, scope: Scope) -> OpenRow | None:
     """Return a server's open row; None if there is none in the scope."""
-    return tx.execute(_open_within(sa.select(ledger).where(ledger.c.server_uuid == server_uuid), scope)).one_or_none()
+    query = _open_within(sa.select(*_OPEN_ROW).where(ledger.c.server_uuid == server_uuid), scope)
+    row = tx.execute(query).one_or_none()
+    return None if row is None else OpenRow._make(row)
 
 
 def opened(tx: Connection, uuids: Sequence[str]) -> list[str]:
@@ -270,12 +286,12 @@ def release_on(tx: Connection, server_uuid: str, host: str, move: str = "") -> l
     return _give_back_where(tx, whose, _host_of == host)
 
 
-def _held_for(uuids: Sequence[str]) -> Clause:
+def _held_for(uuids: Sequence[str]) -> sa.ColumnElement[bool]:
     """Return the condition for all allocations of these servers, held by themselves or by their moves."""
     return sa.or_(allocations.c.consumer.in_(uuids), allocations.c.moving.in_(uuids))
 
 
-def _held_of(tx: Connection, which: AnyColumn) -> list[int]:
+def _held_of(tx: Connection, which: sa.ColumnElement[bool]) -> list[int]:
     """Return the providers of these allocations, and the roots of their trees: a root's generation counts changes below
     it. Roots come first, in the order in which claims lock them."""
     rows = tx.execute(sa.select(allocations.c.provider_id, providers.c.root_id).join_from(
@@ -285,7 +301,7 @@ def _held_of(tx: Connection, which: AnyColumn) -> list[int]:
     return [*sorted(roots), *sorted(below)]
 
 
-def _give_back_where(tx: Connection, whose: AnyColumn, where: AnyColumn) -> list[int]:
+def _give_back_where(tx: Connection, whose: sa.ColumnElement[bool], where: sa.ColumnElement[bool]) -> list[int]:
     """Release the allocations that match both conditions; return the changed providers."""
     changed = _held_of(tx, sa.and_(whose, where))
     for key in changed:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
 
 from nova import errors
 from nova.db.models.cell import servers
-from nova.db.sql.types import AnyColumn, AnyRow, Clause
 from nova.model.base import Time
+from nova.model.flavor.flavors import Flavor
 from nova.model.quota.usage import SECONDS_AN_HOUR, ProjectUsage, UsageQuery
 
 #: The end of a server's usage; written together with ``deleted``.
@@ -25,18 +28,18 @@ class seconds_between(FunctionElement[float]):
 
 
 @compiles(seconds_between)
-def _seconds(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+def _seconds(element: FunctionElement[float], compiler: SQLCompiler, **kw: object) -> str:
     return f"(TIMESTAMPDIFF(MICROSECOND, {compiler.process(element.clauses, **kw)}) / 1000000e0)"
 
 
 @compiles(seconds_between, "postgresql")
-def _seconds_postgresql(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+def _seconds_postgresql(element: FunctionElement[float], compiler: SQLCompiler, **kw: object) -> str:
     first, second = (compiler.process(part, **kw) for part in element.clauses)
     return f"CAST(EXTRACT(EPOCH FROM {second} - {first}) AS DOUBLE PRECISION)"
 
 
 @compiles(seconds_between, "sqlite")
-def _seconds_sqlite(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+def _seconds_sqlite(element: FunctionElement[float], compiler: SQLCompiler, **kw: object) -> str:
     first, second = (compiler.process(part, **kw) for part in element.clauses)
     return f"((julianday({second}) - julianday({first})) * 86400.0)"
 
@@ -49,24 +52,24 @@ class json_number(FunctionElement[float]):
 
 
 @compiles(json_number)
-def _number(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+def _number(element: FunctionElement[float], compiler: SQLCompiler, **kw: object) -> str:
     column, name = (compiler.process(part, **kw) for part in element.clauses)
     return f"COALESCE(CAST(JSON_VALUE({column}, CONCAT('$.', {name})) AS DOUBLE), 0)"
 
 
 @compiles(json_number, "postgresql")
-def _number_postgresql(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+def _number_postgresql(element: FunctionElement[float], compiler: SQLCompiler, **kw: object) -> str:
     column, name = (compiler.process(part, **kw) for part in element.clauses)
     return f"COALESCE(CAST(CAST({column} AS json) ->> {name} AS DOUBLE PRECISION), 0)"
 
 
 @compiles(json_number, "sqlite")
-def _number_sqlite(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+def _number_sqlite(element: FunctionElement[float], compiler: SQLCompiler, **kw: object) -> str:
     column, name = (compiler.process(part, **kw) for part in element.clauses)
     return f"COALESCE(json_extract({column}, '$.' || {name}), 0)"
 
 
-def ran_within(start: Time, end: Time) -> Clause:
+def ran_within(start: Time, end: Time) -> sa.ColumnElement[bool]:
     """Return the condition for servers launched before the end and not ended before the start."""
     return sa.and_(servers.c.launched_at < end, sa.or_(_ended.is_(None), _ended > start))
 
@@ -78,7 +81,7 @@ def sums(tx: Connection, query: UsageQuery) -> tuple[ProjectUsage, ...]:
     stopped = sa.case((_ended < end, _ended), else_=end)
     hours = seconds_between(begun, stopped) / SECONDS_AN_HOUR
 
-    def flavor(name: str) -> Clause:
+    def flavor(name: str) -> json_number:
         return json_number(servers.c.flavor, sa.literal_column(f"'{name}'"))
     disk = flavor("root_gb") + flavor("ephemeral_gb")
     columns = [sa.func.sum(hours), *(sa.func.sum(hours * amount)
@@ -92,7 +95,19 @@ def sums(tx: Connection, query: UsageQuery) -> tuple[ProjectUsage, ...]:
                      chosen.group_by(servers.c.project_id).order_by(servers.c.project_id)))
 
 
-def page(tx: Connection, query: UsageQuery, limit: int) -> list[AnyRow]:
+class UsedServer(NamedTuple):
+    """A server with the columns that its usage is computed from."""
+
+    uuid: str
+    name: str
+    project_id: str
+    flavor: Flavor
+    vm_state: str
+    launched_at: Time
+    ended_at: Time | None
+
+
+def page(tx: Connection, query: UsageQuery, limit: int) -> list[UsedServer]:
     """Return a page of servers by project, then UUID, including deleted ones; one more statement with a marker. Raises
     api.PageMarkerNotFound if the marker is unknown."""
     chosen = sa.select(servers.c.uuid, servers.c.name, servers.c.project_id, servers.c.flavor, servers.c.vm_state,
@@ -101,10 +116,10 @@ def page(tx: Connection, query: UsageQuery, limit: int) -> list[AnyRow]:
         chosen = chosen.where(servers.c.project_id == query.project_id)
     if query.page.marker:
         chosen = chosen.where(_after(tx, query.page.marker, query.project_id))
-    return list(tx.execute(chosen.order_by(servers.c.project_id, servers.c.uuid).limit(limit)))
+    return list(map(UsedServer._make, tx.execute(chosen.order_by(servers.c.project_id, servers.c.uuid).limit(limit))))
 
 
-def _after(tx: Connection, marker: str, project_id: str | None) -> Clause:
+def _after(tx: Connection, marker: str, project_id: str | None) -> sa.ColumnElement[bool]:
     known = sa.select(servers.c.project_id).where(servers.c.uuid == marker)
     if project_id is not None:
         known = known.where(servers.c.project_id == project_id)

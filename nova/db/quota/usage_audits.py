@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.host.services import COMPUTE
 from nova.db.models.cell import runners, servers, services, usage_audits
 from nova.db.quota.usage import ran_within
+from nova.db.server.server_row import ServerRow
 from nova.db.sql.statements import delete_some, insert_ignoring
-from nova.db.sql.types import AnyRow, Clause, later, utc_now
+from nova.db.sql.types import later, utc_now
 from nova.model.base import Time
 from nova.model.quota.usage import DONE, RUNNING, HostAudit
 
 Period = tuple[Time, Time]
 
 
-def _of(period: Period) -> Clause:
+def _of(period: Period) -> sa.ColumnElement[bool]:
     return sa.and_(usage_audits.c.period_beginning == period[0], usage_audits.c.period_ending == period[1])
 
 
-def _free(runner_id: int) -> Clause:
+def _free(runner_id: int) -> sa.ColumnElement[bool]:
     """Return the condition for unfinished audits that no live runner owns, or that this runner left after a failure."""
     alive = sa.select(runners.c.id).where(runners.c.lease_until > utc_now())
     return sa.and_(usage_audits.c.state == RUNNING, sa.or_(usage_audits.c.runner_id == runner_id,
@@ -70,10 +69,11 @@ def write(tx: Connection, audit: HostAudit, period: Period, runner_id: int) -> b
                 message=audit.message[:255] or None)).rowcount == 1
 
 
-def servers_of(tx: Connection, host: str, period: Period, after: int, limit: int) -> Sequence[AnyRow]:
+def servers_of(tx: Connection, host: str, period: Period, after: int, limit: int) -> list[ServerRow]:
     """Return a page of rows of the servers that ran on the host in the period, including deleted ones, by key."""
-    return list(tx.execute(sa.select(servers).where(
-        servers.c.host == host, servers.c.id > after, ran_within(*period)).order_by(servers.c.id).limit(limit)))
+    chosen = sa.select(*[servers.c[name] for name in ServerRow.__struct_fields__]).where(
+        servers.c.host == host, servers.c.id > after, ran_within(*period))
+    return [ServerRow(*row) for row in tx.execute(chosen.order_by(servers.c.id).limit(limit))]
 
 
 def purge(tx: Connection, before: Time, older_than_s: int, limit: int) -> int:

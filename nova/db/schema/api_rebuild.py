@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -18,37 +19,60 @@ from nova.db.host import aggregates
 from nova.db.models.api import flavor_projects, keypairs, ledger, server_groups
 from nova.db.models.cell import servers
 from nova.db.sql.statements import insert_ignoring
-from nova.db.sql.types import AnyRow
+from nova.model.base import Time
 from nova.model.flavor.flavors import Flavor, NewFlavor
 from nova.model.host.aggregates import ZONE
+from nova.model.image.images import Image
 from nova.model.quota.counting import classes
 from nova.model.server.keypairs import NewKeypair
 from nova.model.server.servers import ServerFacts
 
-_PROOFS = tuple(servers.c[name] for name in (
-    "id", "uuid", "project_id", "user_id", "created_at", "epoch", "flavor", "image", "image_id", "key_name",
-    "public_key", "key_type", "host", "availability_zone", "pinned_availability_zone", "scheduler_hints"))
+
+class Proof(NamedTuple):
+    """The columns of a live server that the reconstruction reads."""
+
+    id: int
+    uuid: str
+    project_id: str
+    user_id: str
+    created_at: Time
+    epoch: int
+    flavor: Flavor
+    image: Image | None
+    image_id: str
+    key_name: str  # valid with a public key
+    public_key: str
+    key_type: str
+    host: str | None
+    availability_zone: str | None
+    pinned_availability_zone: str | None
+    scheduler_hints: Mapping[str, Any] | None
 
 
-def living(cell: Connection, after: int, limit: int) -> Sequence[AnyRow]:
+_PROOFS = tuple(servers.c[name] for name in Proof._fields)
+
+
+def living(cell: Connection, after: int, limit: int) -> list[Proof]:
     """Return a page of live servers after the key ``after``, with the columns used for the reconstruction."""
-    return cell.execute(sa.select(*_PROOFS).where(servers.c.deleted == 0, servers.c.id > after)
-                        .order_by(servers.c.id).limit(limit)).all()
+    rows = cell.execute(sa.select(*_PROOFS).where(servers.c.deleted == 0, servers.c.id > after)
+                        .order_by(servers.c.id).limit(limit))
+    return list(map(Proof._make, rows))
 
 
-def proofs(cell: Connection, uuids: Sequence[str]) -> Sequence[AnyRow]:
+def proofs(cell: Connection, uuids: Sequence[str]) -> list[Proof]:
     """Return the same columns of these servers, without deleted ones."""
-    return cell.execute(sa.select(*_PROOFS).where(servers.c.uuid.in_(uuids), servers.c.deleted == 0)).all()
+    rows = cell.execute(sa.select(*_PROOFS).where(servers.c.uuid.in_(uuids), servers.c.deleted == 0))
+    return list(map(Proof._make, rows))
 
 
-def without_ledger_row(tx: Connection, rows: Sequence[AnyRow]) -> list[AnyRow]:
+def without_ledger_row(tx: Connection, rows: Sequence[Proof]) -> list[Proof]:
     """Return the servers that have no ledger row: quota does not count them, and they cannot claim resources."""
     known = set(tx.execute(sa.select(ledger.c.server_uuid).where(
         ledger.c.server_uuid.in_([row.uuid for row in rows]))).scalars())
     return [row for row in rows if row.uuid not in known]
 
 
-def open_rows(tx: Connection, rows: Sequence[AnyRow]) -> None:
+def open_rows(tx: Connection, rows: Sequence[Proof]) -> None:
     """Insert ledger rows for these servers; existing rows stay unchanged."""
     insert_ignoring(tx, ledger, [{
         "server_uuid": row.uuid, "project_id": row.project_id, "user_id": row.user_id, "cell": "", "closed": False,

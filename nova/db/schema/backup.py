@@ -16,7 +16,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -27,7 +27,7 @@ from nova.db.models import cell as cell_tables
 from nova.db.models.cell import operations
 from nova.db.schema import migrate
 from nova.db.sql.engine import Database
-from nova.db.sql.types import AnyColumn, Json
+from nova.db.sql.types import Json
 from nova.model.base import Time, utcnow
 
 FORMAT = 1
@@ -147,7 +147,7 @@ def _snapshots(databases: Databases) -> Iterator[_Snapshots]:
                 return
 
 
-def _progress(tx: Connection) -> tuple[AnyColumn, ...]:
+def _progress(tx: Connection) -> tuple[int | Time | None, ...]:
     """Return values that change with each step of an operation."""
     return tuple(tx.execute(sa.select(sa.func.max(operations.c.id), sa.func.max(operations.c.updated_at),
                                       sa.func.max(operations.c.finished_at))).one())
@@ -186,14 +186,14 @@ class BackupFile:
         for line in self._lines():
             if isinstance(line, list):
                 counts[name] += 1
-            elif "table" in line:
+            elif isinstance(line, dict) and "table" in line:
                 name = line["table"]
             end = line.get("end") if isinstance(line, dict) else None
         if end is None or Counter(end) != counts:
             raise errors.daemon.BackupUnreadable(path=self.path, reason="it is incomplete")
         return counts
 
-    def tables(self) -> Iterator[tuple[str, sa.Table, Iterator[list[dict[str, Any]]]]]:
+    def tables(self) -> Iterator[tuple[str, sa.Table, Iterator[list[dict[str, object]]]]]:
         """Yield (schema, table, batches of its rows) in insertion order. Consume each table's rows before the next
         table."""
         lines = self._lines()
@@ -202,18 +202,18 @@ class BackupFile:
             if isinstance(line, dict) and "table" in line:
                 schema, _, name = line["table"].partition(".")
                 table = TABLES[schema].tables[name]
-                held: list[Any] = []
+                held: list[object] = []
                 yield schema, table, self._batches(lines, line["columns"], table, held)
                 line = held[0] if held else next(lines, None)
             else:
                 line = next(lines, None)
 
     @staticmethod
-    def _batches(lines: Iterator[Any], names: Sequence[str], table: sa.Table, held: list[Any]
-                 ) -> Iterator[list[dict[str, Any]]]:
+    def _batches(lines: Iterator[object], names: Sequence[str], table: sa.Table, held: list[object]
+                 ) -> Iterator[list[dict[str, object]]]:
         """Yield a table's rows in batches; append the line after the table's last row to ``held``."""
         times = {name for name in names if isinstance(table.c[name].type, sa.DateTime)}
-        batch: list[dict[str, Any]] = []
+        batch: list[dict[str, object]] = []
         for line in lines:
             if not isinstance(line, list):
                 held.append(line)
@@ -226,7 +226,7 @@ class BackupFile:
         if batch:
             yield batch
 
-    def _lines(self) -> Iterator[Any]:
+    def _lines(self) -> Iterator[object]:
         with failures.replaced((OSError, EOFError, ValueError, gzip.BadGzipFile),
                 lambda error: errors.daemon.BackupUnreadable(
                     path=self.path, reason=str(error) or type(error).__name__)), gzip.open(self.path, "rb") as file:
@@ -267,5 +267,5 @@ def read_into(databases: Databases, file: BackupFile) -> Iterator[tuple[str, int
         yield f"{schema}.{table.name}", number
 
 
-def _insert(tx: Connection, table: sa.TableClause, rows: Iterable[Mapping[str, Any]]) -> None:
+def _insert(tx: Connection, table: sa.TableClause, rows: Iterable[Mapping[str, object]]) -> None:
     tx.execute(sa.insert(table), list(rows))

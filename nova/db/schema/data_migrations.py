@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -10,8 +10,10 @@ from sqlalchemy.engine import Connection
 
 from nova.db.models.api import ledger
 from nova.db.models.cell import audit_walks, servers
-from nova.db.sql.types import AnyRow, later, utc_now
+from nova.db.sql.types import later, utc_now
 from nova.db.upkeep import orphans
+from nova.model.flavor.flavors import Flavor
+from nova.model.image.images import Image
 from nova.model.server.servers import ServerFacts
 
 
@@ -55,12 +57,30 @@ def go_on(tx: Connection, name: str, walk: Walk) -> None:
 _LACKING = sa.or_(ledger.c.classes.is_(None), ledger.c.facts.is_(None)).label("lacking")
 
 
-def ledger_page(tx: Connection, after: int, limit: int) -> Sequence[AnyRow]:
-    """Return a page of open ledger rows after a key: id, server_uuid, and whether columns that newer releases write are
-    missing."""
+class LedgerRow(NamedTuple):
+    """An open ledger row. ``lacking``: columns that newer releases write are missing."""
+
+    id: int
+    server_uuid: str
+    lacking: bool
+
+
+class DescribedServer(NamedTuple):
+    """The columns of a live server that the ledger needs."""
+
+    uuid: str
+    flavor: Flavor
+    image: Image | None
+    image_id: str
+    pinned_availability_zone: str | None
+
+
+def ledger_page(tx: Connection, after: int, limit: int) -> list[LedgerRow]:
+    """Return a page of open ledger rows after a key."""
     behind = sa.and_(ledger.c.id > after, ledger.c.closed == sa.false())
-    return tx.execute(sa.select(ledger.c.id, ledger.c.server_uuid, _LACKING).where(behind)
-                      .order_by(ledger.c.id).limit(limit)).all()
+    rows = tx.execute(sa.select(ledger.c.id, ledger.c.server_uuid, _LACKING).where(behind)
+                      .order_by(ledger.c.id).limit(limit))
+    return list(map(LedgerRow._make, rows))
 
 
 def any_lacking(tx: Connection) -> bool:
@@ -69,12 +89,11 @@ def any_lacking(tx: Connection) -> bool:
                       .limit(1)).first() is not None
 
 
-def described(tx: Connection, uuids: Collection[str]) -> dict[str, AnyRow]:
+def described(tx: Connection, uuids: Collection[str]) -> dict[str, DescribedServer]:
     """Return the columns of these live servers that the ledger needs, by UUID."""
-    rows = tx.execute(sa.select(servers.c.uuid, servers.c.flavor, servers.c.image, servers.c.image_id,
-                                servers.c.pinned_availability_zone)
+    rows = tx.execute(sa.select(*[servers.c[name] for name in DescribedServer._fields])
                       .where(servers.c.uuid.in_(list(uuids)), servers.c.deleted == 0))
-    return {row.uuid: row for row in rows}
+    return {row.uuid: row for row in map(DescribedServer._make, rows)}
 
 
 def describe(tx: Connection, key: int, facts: ServerFacts, classes: Mapping[str, int]) -> bool:

@@ -7,9 +7,9 @@ continues from there. Migrations import it instead of alembic's: ``from nova.db.
 from __future__ import annotations
 
 import sqlalchemy as sa
+from sqlalchemy.schema import SchemaItem
 
 from alembic import op as alembic_op
-from nova.db.sql.types import AnyColumn
 
 
 class Resumable:
@@ -18,7 +18,7 @@ class Resumable:
     def __getattr__(self, name: str) -> object:
         return getattr(alembic_op, name)
 
-    def create_table(self, name: str, *columns: AnyColumn, **options: bool) -> None:
+    def create_table(self, name: str, *columns: SchemaItem, **options: bool) -> None:
         """Create a table, unless one of that name exists, with any columns."""
         if not _found().has_table(name):
             alembic_op.create_table(name, *columns, **options)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import operations, servers
-from nova.db.sql.types import AnyRow, new_key, utc_now
+from nova.db.sql.types import new_key, utc_now
 from nova.model.server.actions import ActionEvent, ActionQuery, InstanceAction
 from nova.model.server.states import API_NAMES
 
 
-def _value(row: AnyRow) -> InstanceAction:
+def _value(row: sa.Row[*tuple[object, ...]]) -> InstanceAction:
     return InstanceAction(
         id=row.id, action=API_NAMES.get(row.action, row.action), server_uuid=row.server_uuid,
         request_id=row.request_id, user_id=row.user_id, project_id=row.project_id, started_at=row.started_at,
@@ -60,11 +61,21 @@ def get(tx: Connection, query: ActionQuery) -> InstanceAction:
     return _value(row)
 
 
-def of_request(tx: Connection, name: str) -> list[tuple[InstanceAction, AnyRow]]:
+class JournalRow(NamedTuple):
+    """The parts of a journal row that explain a placement."""
+
+    server_uuid: str
+    request_id: str
+    arguments: Mapping[str, Any]
+    data: Mapping[str, Any]
+
+
+def of_request(tx: Connection, name: str) -> list[tuple[InstanceAction, JournalRow]]:
     """Return the operations that a request began, or that were begun on a server (by its UUID), oldest first, with
     their journal rows."""
     asked = sa.or_(operations.c.request_id == name, operations.c.server_uuid == name)
-    return [(_value(row), row) for row in tx.execute(sa.select(operations).where(asked).order_by(operations.c.id))]
+    rows = tx.execute(sa.select(operations).where(asked).order_by(operations.c.id))
+    return [(_value(row), JournalRow(row.server_uuid, row.request_id, row.arguments, row.data)) for row in rows]
 
 
 def any_since(tx: Connection, server_uuid: str, action: str, key: int) -> bool:

@@ -15,7 +15,9 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.host.services import COMPUTE, as_time
 from nova.db.models.cell import console_tokens, enrolments, servers, services
-from nova.db.sql.types import AnyRow, utc_now
+from nova.db.sql.types import utc_now
+from nova.model.base import Time
+from nova.model.guest.consoles import ConsoleAddress
 
 #: The maximum of tokens for a server; the oldest are deleted. Otherwise a single user could fill the table.
 MOST_OF_A_SERVER = 100
@@ -52,7 +54,7 @@ class KeptToken(NamedTuple):
     host: str
     epoch: int
     user_id: str
-    address: Any  # nova.model.guest.consoles.ConsoleAddress
+    address: ConsoleAddress
     ttl_s: int
 
 
@@ -61,13 +63,50 @@ def epoch_seconds(clock: object) -> int:
     return int(as_time(clock).replace(tzinfo=datetime.UTC).timestamp())
 
 
-def place(tx: Connection, uuid: str) -> AnyRow:
+class ConsolePlace(NamedTuple):
+    """A server's host, epoch and states, with the columns that tell whether and where the host is up."""
+
+    uuid: str
+    host: str | None
+    epoch: int
+    vm_state: str
+    task_state: str | None
+    forced_down: bool | None
+    last_seen_at: Time | None
+    host_addresses: tuple[str, ...] | None
+    clock: Time | str
+
+
+class FoundToken(NamedTuple):
+    """A token with the state of its server. All columns of a deleted server are None; ``server_host`` tells it."""
+
+    id: int
+    token_hash: str
+    console_type: str
+    server_uuid: str
+    host: str
+    epoch: int
+    user_id: str
+    address: ConsoleAddress
+    expires_at: int
+    used_at: Time | None
+    created_at: Time
+    server_host: str | None
+    console_epoch: int
+    project_id: str
+    forced_down: bool | None
+    last_seen_at: Time | None
+    host_addresses: tuple[str, ...] | None
+    clock: Time | str
+
+
+def place(tx: Connection, uuid: str) -> ConsolePlace:
     """Return a server's host, epoch and states, with the columns that tell whether and where the host is up. Raises
     server.NotFound."""
     row = tx.execute(_PLACE, {"wanted": uuid}).one_or_none()
     if row is None:
         raise errors.server.NotFound(server=uuid)
-    return row
+    return ConsolePlace._make(row)
 
 
 def keep(tx: Connection, what: KeptToken) -> bool:
@@ -95,10 +134,10 @@ def _make_room(tx: Connection, uuid: str, now: int) -> None:
     _drop(tx, list(tx.execute(held).scalars())[MOST_OF_A_SERVER - 1:])
 
 
-def find(tx: Connection, token_hash: str) -> AnyRow | None:
-    """Return a token's row with ``clock``, its server's ``server_host`` (None: deleted), ``console_epoch`` and
-    ``project_id``, and the columns that tell whether that host is up."""
-    return tx.execute(_FOUND, {"wanted": token_hash}).one_or_none()
+def find(tx: Connection, token_hash: str) -> FoundToken | None:
+    """Return a token, or None if there is none with this hash."""
+    row = tx.execute(_FOUND, {"wanted": token_hash}).one_or_none()
+    return None if row is None else FoundToken._make(row)
 
 
 def end(tx: Connection, key: int) -> None:

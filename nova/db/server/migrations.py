@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.cell import migrations
 from nova.db.sql.statements import insert_ignoring
-from nova.db.sql.types import AnyRow, Clause, utc_now
+from nova.db.sql.types import utc_now
 from nova.model.server.migrations import (
     CANCELLED,
     COMPLETED,
@@ -139,7 +139,7 @@ def select(tx: Connection, query: MigrationQuery, limit: int) -> tuple[Migration
     return tuple(_value(row) for row in rows)
 
 
-def _after(tx: Connection, marker: str) -> Clause:
+def _after(tx: Connection, marker: str) -> sa.ColumnElement[bool]:
     row = tx.execute(sa.select(migrations.c.created_at, migrations.c.id)
                      .where(migrations.c.uuid == marker)).one_or_none()
     if row is None:
@@ -176,5 +176,5 @@ def get(tx: Connection, server_uuid: str, key: int) -> Migration:
     return _value(row)
 
 
-def _value(row: AnyRow) -> Migration:
+def _value(row: sa.Row[*tuple[object, ...]]) -> Migration:
     return Migration(**{name: row._mapping[name] for name in Migration.__struct_fields__})

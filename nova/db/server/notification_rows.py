@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from nova.db.models.cell import servers
 from nova.db.server.servers import children
 from nova.db.sql.types import AnyRow
+from nova.model.volumes import BlockDevice
 
 
 class Announced(NamedTuple):
@@ -29,11 +30,21 @@ def read(tx: Connection, uuids: Sequence[str], columns: Sequence[str]) -> dict[s
             for row in rows}
 
 
-def with_volumes(tx: Connection, host: str, uuids: Sequence[str]) -> dict[str, AnyRow]:
+class ServerWithVolumes(NamedTuple):
+    """A server with its owner, zone and volumes."""
+
+    uuid: str
+    user_id: str
+    project_id: str
+    availability_zone: str | None
+    volumes: tuple[BlockDevice, ...] | None
+
+
+def with_volumes(tx: Connection, host: str, uuids: Sequence[str]) -> dict[str, ServerWithVolumes]:
     """Return the owner, zone and volumes of those servers that are on the host, by UUID."""
-    columns = (servers.c.uuid, servers.c.user_id, servers.c.project_id, servers.c.availability_zone, servers.c.volumes)
-    return {row.uuid: row for row in tx.execute(sa.select(*columns).where(
-        servers.c.uuid.in_(uuids), servers.c.host == host, servers.c.deleted == 0))}
+    rows = tx.execute(sa.select(*[servers.c[name] for name in ServerWithVolumes._fields]).where(
+        servers.c.uuid.in_(uuids), servers.c.host == host, servers.c.deleted == 0))
+    return {row.uuid: row for row in map(ServerWithVolumes._make, rows)}
 
 
 def idle_states(tx: Connection, host: str, uuids: Sequence[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.api import allocations, ledger, providers, server_group_members, server_groups
 from nova.db.sql.statements import insert_all, insert_ignoring
-from nova.db.sql.types import AnyColumn, AnyRow, utc_now
+from nova.db.sql.types import AnyRow, Columns, utc_now
 from nova.model.base import Page, Scope
 from nova.model.scheduling.decisions import PlacementGroup
 from nova.model.server.server_groups import AFFINITY, HARD_POLICIES, MAX_PER_HOST, NewServerGroup, ServerGroup
@@ -35,7 +35,7 @@ def usage(tx: Connection, project_id: str, user_id: str | None) -> dict[str, dic
     return {"project": {"server_groups": int(row[0])}, "user": {"server_groups": int(row[1])}}
 
 
-def _within(query: sa.Select[object], scope: Scope) -> sa.Select[AnyColumn]:
+def _within(query: sa.Select[*Columns], scope: Scope) -> sa.Select[*Columns]:
     return query if scope.project_id is None else query.where(_groups.c.project_id == scope.project_id)
 
 
@@ -54,7 +54,7 @@ def get(tx: Connection, uuid: str, scope: Scope) -> ServerGroup:
     return _values(tx, [row])[0]
 
 
-def _values(tx: Connection, rows: Sequence[AnyRow]) -> tuple[ServerGroup, ...]:
+def _values(tx: Connection, rows: Sequence[sa.Row[*tuple[object, ...]]]) -> tuple[ServerGroup, ...]:
     members: dict[int, list[str]] = {row.id: [] for row in rows}
     if rows:
         # in the order of joining: ledger keys increase with each server
@@ -75,7 +75,7 @@ def delete(tx: Connection, uuid: str, scope: Scope) -> None:
     tx.execute(sa.delete(_groups).where(_groups.c.id == row.id))
 
 
-def _lock(tx: Connection, uuid: str, scope: Scope) -> AnyRow:
+def _lock(tx: Connection, uuid: str, scope: Scope) -> sa.Row[*tuple[object, ...]]:
     row = tx.execute(_within(sa.select(_groups).where(_groups.c.uuid == uuid), scope).with_for_update()).one_or_none()
     if row is None:
         raise errors.server.ServerGroupNotFound(group=uuid)

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from nova.db.sql.types import AnyRow
 from nova.model.base import Time
 from nova.model.flavor.flavors import Flavor
 from nova.model.guest.orders import Disk
@@ -77,6 +76,3 @@ class ServerRow(msgspec.Struct, frozen=True):
     locked_reason: str | None
     memo: ServerMemo | None
 
-
-#: A complete server row, or one with some of its columns.
-AnyServer = ServerRow | AnyRow

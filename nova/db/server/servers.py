@@ -25,28 +25,81 @@ from nova.db.models.cell import (
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import ENTRY_COLUMNS, Entry
 from nova.db.sql.statements import delete_keys, insert_all
-from nova.db.sql.types import AnyColumn, AnyRow, later, utc_now
-from nova.model.base import Scope
+from nova.db.sql.types import Columns, later, utc_now
+from nova.model.base import Scope, Time
+from nova.model.flavor.flavors import Flavor
+from nova.model.image.images import Image
+from nova.model.network.networks import Interface
 from nova.model.server.server_parts import ServerPassword
-from nova.model.server.servers import STOP, AttachedVolume, ServerDetail, ServerTarget
+from nova.model.server.servers import STOP, AttachedVolume, Fault, ServerDetail, ServerMemo, ServerTarget
 from nova.model.server.states import PowerState, TaskState, VmState
+from nova.model.volumes import BlockDevice
 
-#: Columns that are fields of ServerDetail unchanged; :func:`detail` derives the others.
-_PLAIN = ("uuid", "id", "name", "project_id", "user_id", "created_at", "updated_at", "launched_at", "terminated_at",
-          "progress", "reservation_id", "launch_index", "host", "node", "pinned_availability_zone", "flavor",
-          "image_id", "kernel_id", "ramdisk_id", "hostname", "root_device_name", "user_data", "key_name",
-          "access_ip_v4", "access_ip_v6", "config_drive", "disk_config", "locked_by", "locked_reason", "description",
-          "fault")
-_DERIVED = ("deleted", "vm_state", "task_state", "power_state", "image", "interfaces", "security_groups",
-            "trusted_certs", "scheduler_hints", "availability_zone", "volumes", "memo")
 _HOSTS = [services.c.disabled.label("host_disabled"), services.c.forced_down.label("host_forced_down"),
           services.c.last_seen_at.label("host_seen_at"), utc_now().label("clock")]
 
 
-def details() -> sa.Select[AnyColumn]:
+class DetailRow(NamedTuple):
+    """A row of :func:`details`: the columns of that name, and the state of the host's nova-compute (None: none)."""
+
+    uuid: str
+    id: int
+    name: str
+    project_id: str
+    user_id: str
+    created_at: Time
+    updated_at: Time | None
+    launched_at: Time | None
+    terminated_at: Time | None
+    progress: int
+    reservation_id: str
+    launch_index: int
+    host: str | None
+    node: str | None
+    pinned_availability_zone: str | None
+    flavor: Flavor
+    image_id: str
+    kernel_id: str
+    ramdisk_id: str
+    hostname: str | None
+    root_device_name: str | None
+    user_data: str | None
+    key_name: str | None
+    access_ip_v4: str | None
+    access_ip_v6: str | None
+    config_drive: bool
+    disk_config: str
+    locked_by: str | None
+    locked_reason: str | None
+    description: str | None
+    fault: Fault | None
+    deleted: int
+    vm_state: str
+    task_state: str | None
+    power_state: int
+    image: Image | None
+    interfaces: tuple[Interface, ...] | None
+    security_groups: tuple[str, ...] | None
+    trusted_certs: tuple[str, ...] | None
+    scheduler_hints: Mapping[str, Any] | None
+    availability_zone: str | None
+    volumes: tuple[BlockDevice, ...] | None
+    memo: ServerMemo | None
+    host_disabled: bool | None
+    host_forced_down: bool | None
+    host_seen_at: Time | None
+    clock: Time | str
+
+
+#: Columns that are fields of ServerDetail unchanged; :func:`detail` derives the others.
+_PLAIN = DetailRow._fields[:DetailRow._fields.index("deleted")]
+_OF_SERVER = DetailRow._fields[:DetailRow._fields.index("host_disabled")]
+
+
+def details() -> sa.Select[*tuple[object, ...]]:
     """Select complete servers with the columns of their host's state, in one statement: a page takes three at most."""
     of_host = sa.and_(services.c.host == servers.c.host, services.c.binary == COMPUTE, services.c.deleted == 0)
-    columns = [*[servers.c[name] for name in (*_PLAIN, *_DERIVED)], *_HOSTS]
+    columns = [*[servers.c[name] for name in _OF_SERVER], *_HOSTS]
     return sa.select(*columns).join_from(servers, services, of_host, isouter=True)
 
 
@@ -65,7 +118,8 @@ def insert(tx: Connection, rows: Sequence[Mapping[str, object]], entries: Sequen
 #: Statements that are built once; ``uuids`` and similar parameters are bound at execution.
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _ENTRIES = sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid.in_(_UUIDS)).order_by(operations.c.id)
-_ROWS = sa.select(*[servers.c[name] for name in ServerRow.__struct_fields__]).where(servers.c.uuid.in_(_UUIDS))
+_ROW = [servers.c[name] for name in ServerRow.__struct_fields__]
+_ROWS = sa.select(*_ROW).where(servers.c.uuid.in_(_UUIDS))
 _LIVE_ROWS = _ROWS.where(servers.c.deleted == 0)
 _EPOCHS = sa.select(servers.c.uuid, servers.c.epoch).where(servers.c.uuid.in_(_UUIDS), servers.c.deleted == 0)
 
@@ -89,7 +143,7 @@ _TARGET = ("uuid", "project_id", "user_id", "host", "node", "locked_by", "key_na
 
 
 @functools.cache
-def _one(shape: _One) -> sa.Select[AnyColumn]:
+def _one(shape: _One) -> sa.Select[*tuple[object, ...]]:
     query = {"details": details,
              "target": lambda: sa.select(*[servers.c[name] for name in _TARGET], servers.c.vm_state,
                                          servers.c.task_state, servers.c.power_state, servers.c.launched_at),
@@ -102,7 +156,8 @@ def _one(shape: _One) -> sa.Select[AnyColumn]:
     return query.where(servers.c.archived_at.is_(None) if shape.with_deleted else servers.c.deleted == 0)
 
 
-def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool = False) -> AnyRow:
+def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool = False
+          ) -> sa.Row[*tuple[object, ...]]:
     """Read one server. Raises server.NotFound if it is outside the scope."""
     bound = {"wanted": uuid, "of_project": scope.project_id, "of_user": scope.user_id}
     bound = {name: value for name, value in bound.items() if value is not None}
@@ -112,9 +167,9 @@ def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool
     return row
 
 
-def detail_row(tx: Connection, uuid: str, scope: Scope, with_deleted: bool) -> AnyRow:
+def detail_row(tx: Connection, uuid: str, scope: Scope, with_deleted: bool) -> DetailRow:
     """Return one row of :func:`details`. Raises server.NotFound if it is outside the scope."""
-    return _read(tx, "details", uuid, scope, with_deleted)
+    return DetailRow._make(_read(tx, "details", uuid, scope, with_deleted))
 
 
 def epochs(tx: Connection, uuids: Sequence[str]) -> dict[str, int]:
@@ -122,9 +177,10 @@ def epochs(tx: Connection, uuids: Sequence[str]) -> dict[str, int]:
     return {row.uuid: row.epoch for row in tx.execute(_EPOCHS, {"uuids": list(uuids)})}
 
 
-def on_host(tx: Connection, host: str) -> Sequence[AnyRow]:
+def on_host(tx: Connection, host: str) -> list[ServerRow]:
     """Return complete rows of the live servers on a host."""
-    return tx.execute(sa.select(servers).where(servers.c.host == host, servers.c.deleted == 0)).all()
+    chosen = sa.select(*_ROW).where(servers.c.host == host, servers.c.deleted == 0)
+    return [ServerRow(*row) for row in tx.execute(chosen)]
 
 
 def target(tx: Connection, uuid: str, scope: Scope, with_deleted: bool = False) -> ServerTarget:
@@ -143,14 +199,21 @@ def password(tx: Connection, uuid: str, scope: Scope) -> ServerPassword:
     return ServerPassword(project_id=row.project_id, user_id=row.user_id, password=row.guest_password or "")
 
 
-def places(tx: Connection, uuids: Iterable[str]) -> dict[str, AnyRow]:
-    """Return UUID -> row (uuid, host) of live servers."""
+class PlacedServer(NamedTuple):
+    """A live server and its host."""
+
+    uuid: str
+    host: str | None
+
+
+def places(tx: Connection, uuids: Iterable[str]) -> dict[str, PlacedServer]:
+    """Return the places of live servers by UUID."""
     rows = tx.execute(sa.select(servers.c.uuid, servers.c.host).where(servers.c.uuid.in_(list(uuids)),
                                                                      servers.c.deleted == 0))
-    return {row.uuid: row for row in rows}
+    return {row.uuid: row for row in map(PlacedServer._make, rows)}
 
 
-def within(query: sa.Select[object], scope: Scope) -> sa.Select[AnyColumn]:
+def within(query: sa.Select[*Columns], scope: Scope) -> sa.Select[*Columns]:
     """Restrict the query to rows that the scope may see."""
     if scope.project_id is not None:
         query = query.where(servers.c.project_id == scope.project_id)
@@ -179,25 +242,24 @@ def children(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, dict[str, 
     return metadata, tags
 
 
-def detail(row: AnyRow, metadata: Mapping[str, str], tags: Sequence[str], template: str) -> ServerDetail:
+def detail(row: DetailRow, metadata: Mapping[str, str], tags: Sequence[str], template: str) -> ServerDetail:
     """Return the value of a row of :func:`details` with its metadata and tags; the caller adds the host's status."""
-    found = row._mapping
-    plain = {name: found[name] for name in _PLAIN}
-    image, memo = found["image"], found["memo"]
+    plain: dict[str, Any] = dict(zip(_PLAIN, row, strict=False))  # the first fields
+    image, memo = row.image, row.memo
     return ServerDetail(
-        **plain, deleted=found["deleted"] != 0, vm_state=VmState(found["vm_state"]),
-        task_state=TaskState(found["task_state"]) if found["task_state"] else None,
-        power_state=PowerState(found["power_state"]), image_properties=image.properties if image else {},
-        interfaces=found["interfaces"] or (), security_groups=found["security_groups"] or (),
-        trusted_certs=found["trusted_certs"], scheduler_hints=found["scheduler_hints"] or {},
-        availability_zone=found["availability_zone"], locked=found["locked_by"] is not None,
+        **plain, deleted=row.deleted != 0, vm_state=VmState(row.vm_state),
+        task_state=TaskState(row.task_state) if row.task_state else None,
+        power_state=PowerState(row.power_state), image_properties=image.properties if image else {},
+        interfaces=row.interfaces or (), security_groups=row.security_groups or (),
+        trusted_certs=row.trusted_certs, scheduler_hints=row.scheduler_hints or {},
+        availability_zone=row.availability_zone, locked=row.locked_by is not None,
         metadata=metadata, tags=tuple(sorted(tags)), volumes=tuple(
             AttachedVolume(id=one.volume_id, delete_on_termination=one.delete_on_termination, device=one.device_name,
                            is_root=one.boot_index == 0)
-            for one in found["volumes"] or () if one.attachment_id),
+            for one in row.volumes or () if one.attachment_id),
         client_token=memo.client_token if memo else None,
         shutdown_behavior=memo.shutdown_behavior or STOP if memo else STOP,
-        instance_name=instance_name(template, found["id"], found["uuid"]))
+        instance_name=instance_name(template, row.id, row.uuid))
 
 
 def instance_name(template: str, key: int, uuid: str) -> str:
@@ -223,14 +285,23 @@ def change_metadata(tx: Connection, uuid: str, items: Mapping[str, str], gone: S
                                      for key, value in items.items()])
 
 
-def lock_row(tx: Connection, uuid: str) -> AnyRow:
+class LockedServer(NamedTuple):
+    """The columns of a server under its lock that decide whether a change is allowed."""
+
+    vm_state: str
+    task_state: str | None
+    locked_by: str | None
+    epoch: int
+
+
+def lock_row(tx: Connection, uuid: str) -> LockedServer:
     """Lock and return the server's row; the first statement of any change to its metadata or tags. Raises
     server.NotFound."""
-    row = tx.execute(sa.select(servers.c.vm_state, servers.c.task_state, servers.c.locked_by, servers.c.epoch)
+    row = tx.execute(sa.select(*[servers.c[name] for name in LockedServer._fields])
                      .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
     if row is None:
         raise errors.server.NotFound(server=uuid)
-    return row
+    return LockedServer._make(row)
 
 
 class KeptImage(NamedTuple):
@@ -248,7 +319,7 @@ def properties_of_images(tx: Connection) -> Iterator[KeptImage]:
         yield KeptImage(row.uuid, row.host, row.image.properties if row.image else {})
 
 
-def _deleted(before_s: int, limit: int) -> sa.Select[AnyColumn]:
+def _deleted(before_s: int, limit: int) -> sa.Select[int, str]:
     """Select up to ``limit`` servers deleted more than ``before_s`` seconds ago, the oldest first."""
     # a function's result, so that an index beginning with it is not used: MariaDB would read all deleted servers
     deleted = sa.func.coalesce(servers.c.deleted, 0)

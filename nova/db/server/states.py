@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.cell import operations, servers, services
 from nova.db.sql.statements import by_key, update_where
-from nova.db.sql.types import AnyColumn, Clause, later, new_key, utc_now
+from nova.db.sql.types import later, new_key, utc_now
 from nova.model.base import Value
 from nova.model.server.actions import ActionEvent
 from nova.model.server.servers import TERMINATE
@@ -135,7 +135,7 @@ class _State(NamedTuple):
     host_forced_down: bool
 
 
-def remembers(journal: sa.FromClause) -> Clause:
+def remembers(journal: sa.FromClause) -> sa.ColumnElement[bool]:
     """Return the condition for journal rows that carry over data of overtaken operations: successful state resets and
     soft deletes, and failed deletes. They record the hosts that may have leftovers; a later one includes the records of
     earlier ones."""
@@ -194,7 +194,7 @@ def advance(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, obje
     _write_entries(tx, entries, {})
 
 
-def finish(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, AnyColumn], outcome: str,
+def finish(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, object], outcome: str,
            faults: Mapping[int, str] | None = None) -> None:
     """Finish the entries' operations: write the final states on their servers, and outcome and fault text (by entry id)
     here."""
@@ -218,7 +218,7 @@ def _write_server(tx: Connection, entry: Entry, changes: Mapping[str, object]) -
     return update_where(tx, servers, {"uuid": entry.server_uuid, "epoch": entry.epoch, "deleted": 0}, values)
 
 
-def _write_several(tx: Connection, pairs: Sequence[tuple[str, int]], changes: Mapping[str, AnyColumn]) -> int:
+def _write_several(tx: Connection, pairs: Sequence[tuple[str, int]], changes: Mapping[str, object]) -> int:
     per_server = {name: by_key(servers.c.uuid, value, servers.c[name]) if isinstance(value, PerServer) else value
                   for name, value in changes.items()}
     epochs = {epoch for _uuid, epoch in pairs}
@@ -230,7 +230,7 @@ def _write_several(tx: Connection, pairs: Sequence[tuple[str, int]], changes: Ma
     return tx.execute(sa.update(servers).where(mine, servers.c.deleted == 0).values(**per_server)).rowcount
 
 
-def _write_entries(tx: Connection, entries: Sequence[Entry], extra: Mapping[str, AnyColumn]) -> None:
+def _write_entries(tx: Connection, entries: Sequence[Entry], extra: Mapping[str, object]) -> None:
     columns = ("step", "direction", "attempt", "data", "history")
     if len(entries) == 1:
         own = {name: getattr(entries[0], name) for name in columns}
@@ -343,7 +343,7 @@ def set_running(tx: Connection, host: str, uuid: str, power: Power) -> str | Non
     return None
 
 
-def _reported(host: str, reported: Mapping[str, Power]) -> Clause:
+def _reported(host: str, reported: Mapping[str, Power]) -> sa.ColumnElement[bool]:
     """Return the condition for idle servers of this host for which the report is recent enough to count."""
     epochs = {uuid: one.epoch for uuid, one in reported.items()}
     current = sa.or_(servers.c.epoch <= by_key(servers.c.uuid, epochs, servers.c.epoch),

@@ -6,18 +6,20 @@ import contextlib
 import functools
 import logging
 import random
+import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
 from sqlalchemy.engine import Connection, Engine, ExceptionContext
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from nova import errors, failures, metrics
-from nova.db.sql.types import AnyColumn, AnyRow
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -170,7 +172,7 @@ class Database:
             free, pages = (connection.exec_driver_sql(f"PRAGMA {what}").scalar_one()
                            for what in ("freelist_count", "page_count"))
             if free > max(FREE_PAGES, pages // 2):
-                driver: AnyColumn = connection.connection.driver_connection
+                driver: Any = connection.connection.driver_connection
                 driver.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")  # execute would release one page
 
     def dispose(self) -> None:
@@ -221,14 +223,14 @@ def _lost_race(error: exc.DBAPIError) -> bool:
     return not codes(error).isdisjoint(_LOST) or "database is locked" in str(error.orig)
 
 
-def codes(error: exc.DBAPIError) -> set[AnyColumn]:
+def codes(error: exc.DBAPIError) -> set[int | str]:
     """Return a driver error's codes: the SQLSTATE, and the server's own number or text."""
     original = error.orig
     first = original.args[:1] if original is not None else ()
     return {getattr(original, "sqlstate", None), *first} - {None}
 
 
-def _make(url: str, options: dict[str, int]) -> Engine:
+def _make(url: str, options: Mapping[str, int]) -> Engine:
     """Create an engine. Errors hide statement values, so that no user data or password reaches logs and faults."""
     always: dict[str, Any] = {"hide_parameters": True, "isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None,
                               "skip_autocommit_rollback": True}
@@ -242,7 +244,7 @@ def _make(url: str, options: dict[str, int]) -> Engine:
     return engine
 
 
-def _patience(url: str) -> dict[str, AnyColumn]:
+def _patience(url: str) -> dict[str, int]:
     """Return the connect timeout option of the shipped drivers, unless the URL sets it: without one, psycopg waits for
     as long as TCP does."""
     ours = url.split("://", 1)[0] in _DRIVERS.values() and "connect_timeout" not in sa.make_url(url).query
@@ -259,17 +261,17 @@ def _configure_server(engine: Engine) -> None:
     level = _READ_COMMITTED.get(engine.dialect.name, _READ_COMMITTED_ELSE)
 
     @event.listens_for(engine, "connect")
-    def connected(connection: AnyColumn, record: AnyRow) -> None:
+    def connected(connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:
         record.info["used_at"] = time.monotonic()
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(level)
 
     @event.listens_for(engine, "checkin")
-    def used(_connection: AnyColumn, record: AnyRow) -> None:
+    def used(_connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:
         record.info["used_at"] = time.monotonic()
 
     @event.listens_for(engine, "checkout")
-    def wanted(connection: AnyColumn, record: AnyRow, _proxy: AnyColumn) -> None:
+    def wanted(connection: DBAPIConnection, record: ConnectionPoolEntry, _proxy: PoolProxiedConnection) -> None:
         if time.monotonic() - record.info["used_at"] < IDLE_S:
             return
         try:
@@ -310,7 +312,7 @@ def _configure_sqlite(engine: Engine) -> None:
     compiled = functools.lru_cache(maxsize=64)(lambda pattern: re2.compile(pattern, quiet))
 
     @event.listens_for(engine, "connect")
-    def connected(connection: AnyColumn, _record: AnyColumn) -> None:
+    def connected(connection: sqlite3.Connection, _record: ConnectionPoolEntry) -> None:
         connection.isolation_level = None
         if not connection.execute("PRAGMA page_count").fetchone()[0]:  # new file; else it would wait for writers
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")

@@ -9,16 +9,19 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova import failures
-from nova.db.sql.types import AnyColumn, Clause, utc_now
+from nova.db.sql.types import utc_now
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
-def by_key(column: sa.Column[AnyColumn], values: Mapping[AnyColumn, AnyColumn], target: sa.Column[AnyColumn]) -> Clause:
+def by_key(column: sa.Column[K], values: Mapping[K, V], target: sa.Column[V]) -> sa.ColumnElement[V]:
     """Return ``CASE column WHEN key THEN value ... END`` for ``target``: an update of many rows, each with its own
     value, in one statement."""
     if len(values) == 1:
@@ -47,13 +50,13 @@ class Shape(NamedTuple):
     """The names that a row or a change binds, and its computed values as (name, column or function of no arguments)."""
 
     bound: tuple[str, ...]
-    computed: tuple[tuple[str, Any], ...]
+    computed: tuple[tuple[str, type[utc_now] | sa.Column[Any]], ...]
 
 
-def split(values: Mapping[str, object]) -> tuple[Shape, dict[str, AnyColumn]] | None:
+def split(values: Mapping[str, object]) -> tuple[Shape, dict[str, object]] | None:
     """Return a mapping's shape and the parameters to bind. None if a value is any other SQL expression."""
-    bound: dict[str, Any] = {}
-    computed: list[tuple[str, object]] = []
+    bound: dict[str, object] = {}
+    computed: list[tuple[str, type[utc_now] | sa.Column[Any]]] = []
     for name, value in values.items():
         if isinstance(value, utc_now):
             computed.append((name, utc_now))
@@ -69,7 +72,7 @@ def split(values: Mapping[str, object]) -> tuple[Shape, dict[str, AnyColumn]] | 
 def _assignments(table: sa.Table, shape: Shape) -> dict[str, object]:
     """Return column -> new value. Parameters are named ``new_NAME``, because an UPDATE reserves the column names."""
     bound = {name: sa.bindparam(f"new_{name}", type_=table.c[name].type) for name in shape.bound}
-    return bound | {name: what() if what is utc_now else what for name, what in shape.computed}
+    return bound | {name: what if isinstance(what, sa.Column) else what() for name, what in shape.computed}
 
 
 @functools.cache
@@ -119,7 +122,7 @@ def delete_keys(tx: Connection, table: sa.Table, keys: Sequence[int]) -> int:
     return tx.execute(sa.delete(table).where(table.c.id.in_(keys))).rowcount if keys else 0
 
 
-def delete_some(tx: Connection, table: sa.Table, old: Clause, limit: int) -> int:
+def delete_some(tx: Connection, table: sa.Table, old: sa.ColumnElement[bool], limit: int) -> int:
     """DELETE up to ``limit`` of the rows that are ``old``; return their number. Rows are selected without a lock and
     deleted by key, so that two concurrent purges delay each other by one batch at most, and delay no other statement.
     """
@@ -166,6 +169,6 @@ def _lift(tx: Connection, statement: str) -> None:
 TOO_SLOW = (1969, 3024, "57014")
 
 
-def regexp(column: AnyColumn, pattern: str) -> Clause:
+def regexp(column: sa.ColumnElement[V], pattern: str) -> sa.ColumnElement[bool]:
     """Return the condition that the column's text matches ``pattern`` anywhere."""
     return sa.cast(column, sa.String).regexp_match(pattern)

@@ -13,7 +13,7 @@ from nova.db.host.services import COMPUTE, now
 from nova.db.models.api import allocations, inventories, providers
 from nova.db.models.cell import cleanups, operations, runners, servers, services, strangers
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn, AnyRow, later, utc_now
+from nova.db.sql.types import later, utc_now
 from nova.db.upkeep.orphans import OPEN
 from nova.model.guest.orphans import OrphanKind
 from nova.model.security.security_modes import SecurityMode
@@ -73,8 +73,8 @@ class CellFigures(NamedTuple):
     mode: SecurityMode | None = None
 
 
-def _count(condition: sa.ColumnElement[bool]) -> sa.Label[AnyColumn]:
-    return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)  # type: ignore[return-value]
+def _count(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+    return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)
 
 
 def cell(tx: Connection, down_after_s: int) -> CellFigures:
@@ -146,7 +146,7 @@ def capacity(tx: Connection) -> tuple[Capacity, ...]:
                  for row in totals)
 
 
-def _by_zone(query: sa.Select[AnyRow]) -> sa.Select[AnyRow]:
+def _by_zone(query: sa.Select[str, str, int]) -> sa.Select[str, str, int]:
     """Group the query by zone name and class; the inner statement's columns are (zone, resource_class, sum)."""
     inner = query.group_by(providers.c.host, query.selected_columns[1]).subquery()
     return sa.select(inner.c.zone, inner.c.resource_class, sa.func.sum(inner.c.sum).label("sum")).group_by(

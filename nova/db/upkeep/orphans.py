@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -11,7 +11,8 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.cell import audit_walks, servers, strangers
 from nova.db.sql.statements import delete_some, insert_ignoring
-from nova.db.sql.types import AnyRow, Clause, later, utc_now
+from nova.db.sql.types import later, utc_now
+from nova.model.base import Time
 from nova.model.guest.orphans import OrphanKind
 
 REMOVED, VANISHED, FORGOTTEN = "removed", "gone by itself", "its host was taken out"
@@ -36,24 +37,24 @@ class OrphanFacts(NamedTuple):
     epoch: int = -1
 
 
-def of_host(host: str, kinds: Collection[OrphanKind]) -> Clause:
+def of_host(host: str, kinds: Collection[OrphanKind]) -> sa.ColumnElement[bool]:
     """Return the condition for all orphans of these kinds on a host."""
     return sa.and_(strangers.c.host == host, strangers.c.kind.in_([kind.value for kind in kinds]))
 
 
-def of_servers(kind: OrphanKind, after: str, last: str | None) -> Clause:
+def of_servers(kind: OrphanKind, after: str, last: str | None) -> sa.ColumnElement[bool]:
     """Return the condition for all orphans of a kind whose server UUID is after ``after``, up to ``last`` (None: to the
     end)."""
     end = sa.true() if last is None else strangers.c.server_uuid <= last
     return sa.and_(strangers.c.kind == kind.value, strangers.c.server_uuid > after, end)
 
 
-def only(key: int) -> Clause:
+def only(key: int) -> sa.ColumnElement[bool]:
     """Return the condition for one orphan, by its id."""
     return strangers.c.id == key
 
 
-def write(tx: Connection, among: Clause, found: Mapping[OrphanKey, OrphanFacts]) -> set[OrphanKey]:
+def write(tx: Connection, among: sa.ColumnElement[bool], found: Mapping[OrphanKey, OrphanFacts]) -> set[OrphanKey]:
     """Record that exactly ``found`` exists ``among`` the open orphans: insert new ones, close others. Returns the new
     ones."""
     rows = {OrphanKey(row.host, OrphanKind(row.kind), row.name): row
@@ -95,30 +96,52 @@ def forget_host(tx: Connection, host: str) -> None:
                .values(ended=strangers.c.id, ended_at=utc_now(), ending=FORGOTTEN))
 
 
-def get(tx: Connection, key: int) -> AnyRow:
+class OrphanRow(NamedTuple):
+    """A recorded orphan; its fields are the columns of that name."""
+
+    id: int
+    kind: str
+    host: str
+    name: str
+    server_uuid: str
+    what: str
+    epoch: int
+    first_seen_at: Time
+    ordered_at: Time | None
+    ended_at: Time | None
+    ending: str
+    ended: int
+
+
+_ALL = sa.select(*[strangers.c[name] for name in OrphanRow._fields])
+
+
+def get(tx: Connection, key: int) -> OrphanRow:
     """Return an open orphan. Raises orphan.NotFound."""
-    row = tx.execute(sa.select(strangers).where(strangers.c.id == key, OPEN)).one_or_none()
+    row = tx.execute(_ALL.where(strangers.c.id == key, OPEN)).one_or_none()
     if row is None:
         raise errors.orphan.NotFound(id=key)
-    return row
+    return OrphanRow._make(row)
 
 
-def open_among(tx: Connection, among: Clause) -> Sequence[AnyRow]:
+def open_among(tx: Connection, among: sa.ColumnElement[bool]) -> list[OrphanRow]:
     """Return the open orphans that match ``among``."""
-    return tx.execute(sa.select(strangers).where(among, OPEN).order_by(strangers.c.id)).all()
+    return list(map(OrphanRow._make, tx.execute(_ALL.where(among, OPEN).order_by(strangers.c.id))))
 
 
-def listed(tx: Connection, limit: int, with_ended: bool = False) -> Sequence[AnyRow]:
+def listed(tx: Connection, limit: int, with_ended: bool = False) -> list[OrphanRow]:
     """Return the oldest open orphans, by id; ``with_ended``: the newest of all, closed ones included."""
     if not with_ended:
-        return tx.execute(sa.select(strangers).where(OPEN).order_by(strangers.c.id).limit(limit)).all()
-    return tx.execute(sa.select(strangers).order_by(strangers.c.id.desc()).limit(limit)).all()[::-1]
+        return list(map(OrphanRow._make, tx.execute(_ALL.where(OPEN).order_by(strangers.c.id).limit(limit))))
+    rows = tx.execute(_ALL.order_by(strangers.c.id.desc()).limit(limit)).all()
+    return list(map(OrphanRow._make, reversed(rows)))
 
 
-def ordered(tx: Connection, host: str, kinds: Collection[OrphanKind], within_s: int) -> Sequence[AnyRow]:
+def ordered(tx: Connection, host: str, kinds: Collection[OrphanKind], within_s: int) -> list[OrphanRow]:
     """Return a host's open orphans whose removal was requested within the last ``within_s`` seconds."""
-    return tx.execute(sa.select(strangers).where(of_host(host, kinds), OPEN, strangers.c.ordered_at > later(-within_s))
-                      .order_by(strangers.c.id)).all()
+    recent = strangers.c.ordered_at > later(-within_s)
+    rows = tx.execute(_ALL.where(of_host(host, kinds), OPEN, recent).order_by(strangers.c.id))
+    return list(map(OrphanRow._make, rows))
 
 
 def purge(tx: Connection, older_than_s: int, limit: int) -> int:

@@ -197,7 +197,7 @@ def test_usage_of_hosts_when_a_move_is_open_then_both_ends_count(server):
     server.begin()
     server.claim("host2", BIG)
     with server.api.reading() as tx:
-        used = {row["host"]: row["classes"]["VCPU"][3] for row in hosts.provider_rows(tx).values()}
+        used = {row.host: row.classes["VCPU"].used for row in hosts.provider_rows(tx).values()}
         claimants = hosts.claimants(tx, [server.providers["host1"]])
     assert used == {"host1": 1, "host2": 2} and claimants == {server.uuid}
 

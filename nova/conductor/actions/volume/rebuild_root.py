@@ -13,7 +13,7 @@ import datetime
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,7 +34,6 @@ from nova.conductor.steps.volumes import (
     replace_reservations,
 )
 from nova.db.server.server_row import ServerRow
-from nova.db.sql.types import AnyColumn
 from nova.model.base import utcnow
 from nova.model.image.images import Image
 from nova.model.server.server_orders import RebuildServer
@@ -67,7 +66,7 @@ class RootRebuild(NamedTuple):
     ``arguments``: for :class:`RootReimage`."""
 
     other_image: bool
-    arguments: Mapping[str, AnyColumn]
+    arguments: Mapping[str, Any]
 
 
 def check(deps: Deps, row: ServerRow, order: RebuildServer, image: Image) -> RootRebuild | None:

@@ -27,7 +27,6 @@ from nova.conductor.steps.images import ACTIVE, ImageArguments, image_of, image_
 from nova.db import volumes
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection, DatabaseUnavailable
-from nova.db.sql.types import AnyColumn
 from nova.db.volumes import IMAGE_SNAPSHOTS, Cleanup
 from nova.model.server.states import TaskState
 from nova.model.volumes import AVAILABLE, CREATING, BlockDevice, NewVolumeSnapshot, VolumeSnapshot, snapshot_name
@@ -84,7 +83,7 @@ class SnapshotVolumes(Step):
     uses = ("cell", "images", "journal", "volumes")
     event = "compute_snapshot_instance"
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         """Add a cleanup that finds the snapshots of an unfinished operation, however it ends."""
         volumes.add_cleanups(tx, [cleanup_of(op) for op in ops], RETRY_S)
         return {}

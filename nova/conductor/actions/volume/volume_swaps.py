@@ -25,7 +25,6 @@ from nova.db import volumes
 from nova.db.server import states
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, COMPLETE, DETACHING, NOT_REPLACED, REPLACED, RESERVATION, Cleanup
 from nova.model.guest.orders import VolumeOrder
 from nova.model.volumes import AVAILABLE, BlockDevice, Volume, VolumeAttachment, VolumeDisk
@@ -201,7 +200,7 @@ class KeepSuccessor(Step):
     uses = ("cell", "volumes")
     ignores_errors = True
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         kept = {}
         for op in ops:
             swap, device = _swap(op), device_of(op)

@@ -17,7 +17,6 @@ from nova.conductor.steps.volumes import RETRY_S, VolumeStep, connection_of, con
 from nova.db import volumes
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection
-from nova.db.sql.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, DETACHING, Cleanup
 from nova.model.guest.orders import Outcome, VolumeOrder
 from nova.model.volumes import ATTACHED, BlockDevice, VolumeDisk
@@ -70,7 +69,7 @@ class ConnectVolume(Step):
             volume_cleanups.run_server_cleanups(deps, op.uuid)
 
 
-def forget(tx: Connection, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+def forget(tx: Connection, ops: Sequence[Op]) -> Mapping[str, object]:
     """Remove the device from the server's row, and add a cleanup of its attachment."""
     left = {}
     for op in ops:
@@ -176,7 +175,7 @@ class ForgetVolume(Step):
 
     uses = ("cell", "volumes")
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         return forget(tx, ops)
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:

@@ -22,12 +22,16 @@ from nova.conductor.engine.announce.resources import once, server
 from nova.conductor.engine.deps import Deps
 from nova.db import flavors, keypairs
 from nova.db.host import aggregates, services
+from nova.db.host.service_rows import ServiceRow
 from nova.db.server import server_groups
-from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.base import Scope
-from nova.model.host.aggregates import ZONE
-from nova.model.host.services import ServiceQuery
-from nova.model.server.server_groups import hinted
+from nova.model.flavor.flavors import Flavor
+from nova.model.host.aggregates import ZONE, Aggregate, AggregateUpdate, NewAggregate
+from nova.model.host.services import Service, ServiceQuery
+from nova.model.server.keypairs import Keypair, NewKeypair
+from nova.model.server.server_groups import ServerGroup, hinted
+from nova.model.server.server_parts import StateReset, TagChange, TagSet
+from nova.model.server.servers import CreatedServers, LockChange, NewServer, ServerDetail, ServerUpdate
 from nova.notifications.facts import Failure, States, Who
 from nova.notifications.kinds import KINDS
 
@@ -47,7 +51,7 @@ class Row(NamedTuple):
     tell: Callable[..., None] | None = None
 
 
-def announced(deps: Deps, name: str, method: Callable[..., object]) -> Callable[..., AnyColumn]:
+def announced(deps: Deps, name: str, method: Callable[..., object]) -> Callable[..., object]:
     """Return the call, wrapped if it has notifications."""
     row = CALLS.get(name)
     if row is None:
@@ -55,7 +59,7 @@ def announced(deps: Deps, name: str, method: Callable[..., object]) -> Callable[
     bind = inspect.signature(method).bind
 
     @functools.wraps(method)
-    def call(*args: AnyColumn, **kwargs: AnyColumn) -> object:
+    def call(*args: object, **kwargs: object) -> object:
         if not deps.notifier.on:
             return method(*args, **kwargs)
         return _Call(deps, row, bind(*args, **kwargs).args).run(lambda: method(*args, **kwargs))
@@ -70,7 +74,7 @@ class _Call:
         self.event = row.event(*args) if callable(row.event) else row.event
         self.subject: Any = None
 
-    def run(self, method: Callable[[], AnyColumn]) -> object:
+    def run(self, method: Callable[[], object]) -> object:
         self._before()
         with failures.reported_to(self._failed, on=errors.NovaError):
             result = method()
@@ -113,68 +117,74 @@ def _result(_world: Deps, result: object, *_args: object) -> object:
     return result
 
 
-def _keypair_event(keypair: AnyColumn) -> str:
+def _keypair_event(keypair: NewKeypair) -> str:
     return "keypair.create" if keypair.generated else "keypair.import"
 
 
-def _new_keypair(_world: Deps, keypair: Subject) -> Subject:
+def _new_keypair(_world: Deps, keypair: NewKeypair) -> types.SimpleNamespace:
     """Return a stand-in: an imported keypair has no fingerprint yet, and a generated one no key."""
     return types.SimpleNamespace(user_id=keypair.user_id, name=keypair.name, type=keypair.type, fingerprint=None,
                                  public_key=None if keypair.generated else keypair.public_key)
 
 
-def _keypair(deps: Deps, user_id: str, name: str) -> Subject:
+def _keypair(deps: Deps, user_id: str, name: str) -> Keypair:
     with deps.api.reading() as tx:
         return keypairs.get(tx, user_id, name)
 
 
-def _flavor(deps: Deps, flavorid: str, *_args: AnyColumn) -> Subject:
+def _flavor(deps: Deps, flavorid: str, *_args: object) -> Flavor:
     with deps.api.reading() as tx:
         return flavors.get(tx, flavorid, Scope())
 
 
-def _flavor_now(deps: Deps, _result: object, flavorid: str, *_args: object) -> AnyRow:
+def _flavor_now(deps: Deps, _result: object, flavorid: str, *_args: object) -> Flavor:
     return _flavor(deps, flavorid)
 
 
-def _aggregate(deps: Deps, key: int, *_args: AnyColumn) -> Subject:
+def _aggregate(deps: Deps, key: int, *_args: object) -> Aggregate:
     with deps.api.reading() as tx:
         return aggregates.get(tx, key)
 
 
-def _new_aggregate(_world: Deps, new: Subject) -> Subject:
+def _new_aggregate(_world: Deps, new: NewAggregate) -> types.SimpleNamespace:
     return types.SimpleNamespace(name=new.name, metadata={ZONE: new.availability_zone} if new.availability_zone else {})
 
 
-def _renamed(deps: Deps, update: Subject) -> Subject:
+def _renamed(deps: Deps, update: AggregateUpdate) -> Aggregate:
     """Return the aggregate with its requested name, for the start of a change."""
     now = _aggregate(deps, update.id)
     return msgspec.structs.replace(now, name=update.name) if update.name is not None else now
 
 
-def _group(deps: Deps, uuid: str, scope: Scope) -> Subject:
+def _group(deps: Deps, uuid: str, scope: Scope) -> ServerGroup:
     with deps.api.reading() as tx:
         return server_groups.get(tx, uuid, scope)
 
 
-def _service_row(deps: Deps, query: ServiceQuery) -> Subject:
+def _service_row(deps: Deps, query: ServiceQuery) -> ServiceRow | None:
     with deps.cell.reading() as tx:
         rows = services.select(tx, query)
     return rows[0][0] if rows else None
 
 
-def _service_now(deps: Deps, result: AnyColumn, *_args: AnyColumn) -> AnyRow:
+def _service_now(deps: Deps, result: Service, *_args: object) -> ServiceRow | None:
     return _service_row(deps, ServiceQuery(uuid=result.uuid))
 
 
-def _states_before(deps: Deps, change: AnyColumn) -> Subject:
+class _Before(NamedTuple):
+    name: str
+    vm_state: str
+    task_state: str | None
+
+
+def _states_before(deps: Deps, change: ServerUpdate | StateReset) -> _Before | None:
     """Return the server's row if state changes are notified."""
     return _server_row(deps, change) if deps.notifier.options.state_changes else None
 
 
-def _server_row(deps: Deps, change: Subject) -> Subject:
+def _server_row(deps: Deps, change: ServerUpdate | StateReset) -> _Before | None:
     found = read(deps, [change.uuid]).get(change.uuid)
-    return found.row if found else None
+    return _Before(found.row.name, found.row.vm_state, found.row.task_state) if found else None
 
 
 def _server_facts(deps: Deps, order: Subject) -> Subject:
@@ -191,28 +201,28 @@ def registered(deps: Deps, host: str, binary: str) -> None:
                                                                            hidden=True)))
 
 
-def _lock(deps: Deps, _before: AnyRow, _result: AnyColumn, change: AnyColumn) -> None:
+def _lock(deps: Deps, _before: None, _result: None, change: LockChange) -> None:
     server(deps, "instance.lock" if change.by else "instance.unlock", change.uuid)
 
 
-def _tags(deps: Deps, _before: AnyRow, _result: AnyColumn, change: AnyColumn) -> None:
+def _tags(deps: Deps, _before: None, _result: TagSet, change: TagChange) -> None:
     server(deps, "instance.update", change.uuid)
 
 
-def _renamed_server(deps: Deps, before: AnyRow, _result: AnyColumn, update: AnyColumn) -> None:
+def _renamed_server(deps: Deps, before: _Before | None, _result: ServerDetail, update: ServerUpdate) -> None:
     """Notify a new name if state changes are notified."""
     if before is not None and "name" in update.fields and before.name != update.name:
         server(deps, "instance.update", update.uuid, old_name=before.name)
 
 
-def _reset(deps: Deps, before: AnyRow, _result: AnyColumn, reset: AnyColumn) -> None:
-    if before is not None:
-        after = _server_row(deps, reset)
+def _reset(deps: Deps, before: _Before | None, _result: None, reset: StateReset) -> None:
+    after = _server_row(deps, reset) if before is not None else None
+    if before is not None and after is not None:
         server(deps, "instance.update", reset.uuid,
                States(before.vm_state, after.vm_state, before.task_state, after.task_state))
 
 
-def _joined(deps: Deps, _before: AnyRow, _result: AnyColumn, order: AnyColumn) -> None:
+def _joined(deps: Deps, _before: None, _result: CreatedServers, order: NewServer) -> None:
     """Notify that servers were created in a group: one time, with all members of the group."""
     uuid = hinted(order.scheduler_hints)
     if uuid is not None:  # the create has checked that the caller may use the group

@@ -7,9 +7,10 @@ import uuid
 from collections.abc import Iterator, Sequence
 
 from nova import errors, failures
+from nova.clients.neutron import Neutron
 from nova.conductor.engine.deps import Deps
 from nova.db.server import servers
-from nova.db.sql.types import AnyColumn, AnyRow
+from nova.db.server.servers import DetailRow
 from nova.model.base import Scope
 from nova.model.network.ports import Port, belongs
 
@@ -47,13 +48,13 @@ def translated_errors(what: str, id: str, conflict: type[errors.NovaError] = err
 ALL = Scope()
 
 
-def server_row(deps: Deps, uuid: str, scope: Scope = ALL) -> AnyRow:
+def server_row(deps: Deps, uuid: str, scope: Scope = ALL) -> DetailRow:
     """Return the server's row. Raises NotFound outside the scope."""
     with deps.cell.reading() as tx:
         return servers.detail_row(tx, uuid, scope, False)
 
 
-def ports_of(client: AnyColumn, row: AnyRow) -> Sequence[Port]:
+def ports_of(client: Neutron, row: DetailRow) -> Sequence[Port]:
     """Return a server's ports in the guest's order, read with nova's own credentials, which see all. Ports of other
     projects are left out: any user can name this server in a port of theirs."""
     order = {one.id: place for place, one in enumerate(row.interfaces or ())}

@@ -6,9 +6,9 @@ import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 
 from nova import errors, failures
+from nova.clients.neutron import Neutron
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.proxies.asking import known_id, ports_of, server_row, translated_errors
-from nova.db.sql.types import AnyColumn
 from nova.model.base import Scope
 from nova.model.network.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
 from nova.model.network.ports import NeutronFloating, NeutronNetwork, Port
@@ -18,7 +18,7 @@ class FloatingByNeutron:
     """The calls of FloatingCalls that Neutron supports. ``changed``: called with each server whose addresses
     changed."""
 
-    def __init__(self, deps: Deps, client: AnyColumn, default_pool: str,
+    def __init__(self, deps: Deps, client: Neutron, default_pool: str,
                  changed: Callable[[str], None] = lambda uuid: None) -> None:
         self._world, self._client = deps, client
         self._default_pool, self._changed = default_pool, changed
@@ -74,7 +74,7 @@ class FloatingByNeutron:
         with failures.translated((errors.service.Conflict, errors.NotFound),
                 lambda error: errors.network.Refused(reason=error.data.get("reason", error.message))):
             self._client.update_floating_ip(found.id, port_id=port.id, fixed_ip_address=fixed)
-        for server in {row.uuid, before} - {None}:
+        for server in {row.uuid, before or row.uuid}:
             self._changed(server)
 
     def disassociate_floating_address(self, association: FloatingAssociation) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nova import context, errors, failures
+from nova.clients.neutron import Neutron
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.proxies.asking import is_id, known_id, ports_of, server_row, translated_errors
-from nova.db.sql.types import AnyColumn
 from nova.model.base import Page, Scope
 from nova.model.network.ports import NeutronGroup, NeutronRule, Port
 from nova.model.network.security_groups import (
@@ -34,7 +34,7 @@ ANYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 class GroupsByNeutron:
     """The calls of SecurityGroupCalls that Neutron supports; default rules are not among them."""
 
-    def __init__(self, deps: Deps, client: AnyColumn, changed: Callable[[str], None] = lambda uuid: None) -> None:
+    def __init__(self, deps: Deps, client: Neutron, changed: Callable[[str], None] = lambda uuid: None) -> None:
         self._world, self._client, self._changed = deps, client, changed
 
     # -- groups
@@ -61,7 +61,7 @@ class GroupsByNeutron:
         """Update a group; None leaves a value unchanged. Raises network.BadId; network.Absent, also outside the scope;
         network.Refused."""
         group = self._own(update.id, update.scope)
-        fields = {"name": update.name, "description": update.description}
+        fields: dict[str, Any] = {"name": update.name, "description": update.description}
         with translated_errors("Security group", update.id):
             changed = self._client.update_security_group(
                 group.id, **{name: value for name, value in fields.items() if value is not None})
@@ -80,7 +80,7 @@ class GroupsByNeutron:
         """Create an ingress rule. Raises network.BadId; network.Absent for the group (also outside the scope) or its
         source; network.Refused if the rule exists, or its range is invalid."""
         group = self._own(rule.group_id, scope)
-        fields = _fields(rule)
+        fields: dict[str, Any] = _fields(rule)
         if rule.source_id:
             fields["remote_group_id"] = known_id(rule.source_id, "Security group")
         with translated_errors("Security group", rule.source_id or rule.group_id):

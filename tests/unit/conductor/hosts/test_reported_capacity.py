@@ -23,8 +23,8 @@ MARK_MB = 100_000  # as the cloud's hosts report it at first
 def total(cloud: SmallCloud, name: str = "MEMORY_MB", host: str = "a") -> int:
     """What schedulers may give of all of the host's nodes."""
     with cloud.api.reading() as tx:
-        found = [row["classes"].get(name, (0, 0, 1.0, 0)) for row in hosts.provider_rows(tx, host=host).values()]
-    return sum(int((all_ - reserved) * ratio) for all_, reserved, ratio, _ in found)
+        found = [row.classes[name] for row in hosts.provider_rows(tx, host=host).values() if name in row.classes]
+    return sum(int((one.total - one.reserved) * one.allocation_ratio) for one in found)
 
 
 def enrolled(cloud: SmallCloud, host: str = "a") -> Any:
