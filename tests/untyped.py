@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parent.parent
-MOST = 150
+MOST = 48
 IS, CONTAINS = "is", "contains"
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 from keystoneauth1 import exceptions
 
-from nova import errors
+from nova import errors, failures
 from nova.clients.answers import UnreadableError, decoded
 from nova.clients.keystone import reach
 from nova.clients.session import Caller, Credentials
@@ -65,11 +65,9 @@ class Projects:
                 self._caller = None  # it may have moved
                 raise
             return False
-        try:
+        with failures.replaced(UnreadableError, lambda _: errors.service.Unavailable(
+                service="identity", reason="the server that answers /projects is not Keystone")):
             found = decoded(answer, ProjectAnswer).project
-        except UnreadableError:
-            raise errors.service.Unavailable(
-                service="identity", reason="the server that answers /projects is not Keystone") from None
         return found is not None and found.id == project_id
 
 

@@ -28,9 +28,9 @@ from nova.compute.guests.snapshots import SnapshotsOfGuests
 from nova.compute.guests.starting import VifPlugging
 from nova.compute.guests.volumes import VolumeOrders
 from nova.compute.host import Host
+from nova.compute.order_execution import OrderExecution
 from nova.compute.order_table import OrderHandlers, TakesOrders
 from nova.compute.orders.batches import Batches, OrderLimits
-from nova.compute.orders.execution import OrderExecution
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.hairpins import Hairpins, TurnOn
 from nova.compute.orders.kind import Order, OrderKind

@@ -89,7 +89,7 @@ MUTATIONS: dict[str, Mutation] = {
 
     @forwarded("qemu_img.fetch")"""),
     "OSSA-2013-030": Mutation(
-        "nova/compute/orders/execution.py",
+        "nova/compute/order_execution.py",
         """                self._guard.guard(build)
             done = handle(order, work, permission)
 """, """                done = handle(order, work, permission)

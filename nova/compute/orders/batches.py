@@ -27,7 +27,7 @@ Do = Callable[[OrderT, Work, BatchPermission], PowerState | Outcome]
 
 
 class Execution(Protocol):
-    """Runs orders; see ``nova.compute.orders.execution``."""
+    """Runs orders; see ``nova.compute.order_execution``."""
 
     def run(self, kind: OrderKind[OrderT], order: OrderT, work: Work, permission: BatchPermission
             ) -> PowerState | Outcome: ...

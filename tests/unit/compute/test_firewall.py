@@ -14,7 +14,7 @@ from nova.compute import order_table as kinds
 from nova.compute.filter.firewall import Firewall
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
-from nova.compute.orders.execution import OrderExecution
+from nova.compute.order_execution import OrderExecution
 from nova.compute.orders.resource_claims import ResourceClaims
 from nova.compute.reports.build_stats import BuildHealth
 from nova.model.guest.orders import GuestOrder
