@@ -17,6 +17,7 @@ from nova.db.models import cell as cell_tables
 from nova.db.quota import ledger
 from nova.db.sql.types import utc_now
 from nova.manage import placement_commands
+from nova.model.network.networks import PortDemand
 from nova.model.placement.audits import EXTRA, MISSING, ORPHAN, WRONG, Difference, KnownServer, NodeHolder, compare
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import SmallCloud
@@ -219,6 +220,16 @@ def test_heal_when_a_guest_has_processors_of_its_own_then_3_and_nothing_is_made_
     import msgspec
     pinned = msgspec.structs.replace(row.flavor, extra_specs={"hw:cpu_policy": "dedicated"})
     cloud.write("cell", sa.update(cell_tables.servers).where(cell_tables.servers.c.uuid == uuid).values(flavor=pinned))
+    lose(cloud, uuid)
+    code, said = run(cloud, "heal")
+    assert code == 3 and "migrate it" in said and not held(cloud)
+
+
+def test_heal_when_a_port_needs_bandwidth_then_3_and_no_claim_is_written_without_it(cloud: SmallCloud) -> None:
+    [uuid] = cloud.active()
+    demand = PortDemand(port_id="p", resources={"NET_BW_EGR_KILOBIT_PER_SEC": 1000})
+    cloud.write("cell", sa.update(cell_tables.servers).where(cell_tables.servers.c.uuid == uuid)
+                .values(port_demands=(demand,)))
     lose(cloud, uuid)
     code, said = run(cloud, "heal")
     assert code == 3 and "migrate it" in said and not held(cloud)
