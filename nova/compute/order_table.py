@@ -16,7 +16,7 @@ from nova.compute.guests.lifecycle import Guests
 from nova.compute.guests.live_moves import LiveGuests
 from nova.compute.guests.snapshots import SnapshotsOfGuests
 from nova.compute.guests.volumes import VolumeOrders
-from nova.compute.orders.kind import Order, OrderKind, ResourceUse
+from nova.compute.orders.kind import OrderKind, OrderT, ResourceUse
 from nova.model.base import HostName
 from nova.model.guest.orders import (
     BuildOrder,
@@ -119,12 +119,12 @@ class TakesOrders:
     """Mixin for ``ComputeService`` that accepts orders; its methods, one for each row of the table, are generated
     below."""
 
-    def _order(self, kind: OrderKind, host: HostName, orders: tuple[Order, ...]) -> tuple[Outcome, ...]:
+    def _order(self, kind: OrderKind[OrderT], host: HostName, orders: tuple[OrderT, ...]) -> tuple[Outcome, ...]:
         raise NotImplementedError
 
 
-def _call(kind: OrderKind) -> Callable[[TakesOrders, HostName, tuple[Order, ...]], tuple[Outcome, ...]]:
-    def call(self: TakesOrders, host: HostName, orders: tuple[Order, ...]) -> tuple[Outcome, ...]:
+def _call(kind: OrderKind[OrderT]) -> Callable[[TakesOrders, HostName, tuple[OrderT, ...]], tuple[Outcome, ...]]:
+    def call(self: TakesOrders, host: HostName, orders: tuple[OrderT, ...]) -> tuple[Outcome, ...]:
         return self._order(kind, host, orders)
     return call
 

@@ -33,7 +33,7 @@ from nova.compute.order_table import OrderHandlers, TakesOrders
 from nova.compute.orders.batches import Batches, OrderLimits
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.hairpins import Hairpins, TurnOn
-from nova.compute.orders.kind import Order, OrderKind
+from nova.compute.orders.kind import OrderKind, OrderT
 from nova.compute.orders.orders import Orders
 from nova.compute.orders.resource_claims import ResourceClaims
 from nova.compute.orphans import LOOK_S, OrphanReports
@@ -249,7 +249,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
 
     # --- internals
 
-    def _order(self, kind: OrderKind, host: HostName, orders: tuple[Order, ...]) -> tuple[Outcome, ...]:
+    def _order(self, kind: OrderKind[OrderT], host: HostName, orders: tuple[OrderT, ...]) -> tuple[Outcome, ...]:
         self._check_host(host)
         self._hold([ticket for order in orders for ticket in tickets_of(order)])
         return self._batches.run(kind, orders)

@@ -228,7 +228,7 @@ class CleanupKind(NamedTuple):
 
     def pause_s(self, tries: int) -> int:
         """Return the pause after this number of failed tries, in seconds."""
-        return min(self.first_s * 2 ** min(tries, 10), self.longest_s)
+        return min(self.first_s << min(tries, 10), self.longest_s)
 
 
 #: In the order in which they can succeed: a volume can be deleted when it has no attachments and no snapshots.

@@ -70,7 +70,7 @@ class PacketFilters:
 
     def withdraw(self) -> bool:
         self._applied, self._lacks = None, ""
-        found = [self._frames.remove(frame_rules.TABLE, frame_rules.OWN)]
+        found = [self._frames.remove(frame_rules.TABLE, packet_rules.OWN)]
         found += [packets.remove(packet_rules.TABLE, packet_rules.OWN) for packets in self._packets.values()]
         return any(found)
 

@@ -99,7 +99,7 @@ class Batches:
         self._pools = {name: concurrency.WorkerPool(getattr(limits, name, 0) or usual, name) for name,
                        usual in POOLS.items()}
 
-    def run(self, kind: OrderKind, orders: Sequence[Order]) -> tuple[Outcome, ...]:
+    def run(self, kind: OrderKind[OrderT], orders: Sequence[OrderT]) -> tuple[Outcome, ...]:
         """Return one outcome for each order, in the same sequence. Never raises: an error becomes an outcome."""
         permission = BatchPermission(self._conductor, self._host)
         reporter = Reporter(self._conductor, self._host,
@@ -127,7 +127,7 @@ class Batches:
         self._stopping = True
         return self._orders.wait_idle(timeout_s)
 
-    def _admit(self, kind: OrderKind, order: Order, permission: BatchPermission) -> Ticket | Outcome:
+    def _admit(self, kind: OrderKind[OrderT], order: OrderT, permission: BatchPermission) -> Ticket | Outcome:
         try:
             ticket = self._orders.admit(kind, order.server_uuid, order.fence)
         except Exception as error:  # the order's outcome tells it, and the others of the batch are done

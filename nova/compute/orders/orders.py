@@ -7,12 +7,12 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nova import errors, failures
 from nova.compute.host import HostClock, checked_uuid
 from nova.compute.orders.fences import Fences
-from nova.compute.orders.kind import OrderKind
+from nova.compute.orders.kind import OrderKind, OrderT
 from nova.compute.orders.outcomes import failure
 from nova.model.base import Time
 from nova.model.guest.orders import Fence, Outcome
@@ -26,7 +26,7 @@ MOST_REMEMBERED = 2000  # for one host; with 60 orders a second, it still covers
 class Key(NamedTuple):
     """Identity of an order: orders with the same key are the same order."""
 
-    kind: OrderKind
+    kind: OrderKind[Any]  # of any order
     server_uuid: str
     operation_id: int
     epoch: int
@@ -53,7 +53,7 @@ class Work:
     def __init__(self, key: Key, start_by: Time | None = None) -> None:
         self.key, self.start_by = key, start_by
         self.outcome: Outcome | None = None
-        self.overtook: tuple[OrderKind, ...] = ()  # kinds of the orders that it stopped
+        self.overtook: tuple[OrderKind[Any], ...] = ()  # kinds of the orders that it stopped
         self.aborted = False  # by its owner; the handler checks it
         self.superseded = False  # undone since, or done again
         self._stopped = False
@@ -123,7 +123,7 @@ class Orders:
         self._serial = 0
         self._mutex = threading.RLock()
 
-    def admit(self, kind: OrderKind, server_uuid: str, fence: Fence) -> Ticket:
+    def admit(self, kind: OrderKind[OrderT], server_uuid: str, fence: Fence) -> Ticket:
         """Admit an order, or join it if it is in progress. Raises host.OrderOvertaken, host.OrderClosed,
         host.OrderStale, Invalid.
 

@@ -8,7 +8,7 @@ import os
 import traceback
 
 from nova import errors
-from nova.compute.orders.kind import OrderKind
+from nova.compute.orders.kind import OrderKind, OrderT
 from nova.model.guest.orders import Outcome
 
 LOG = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ LOG = logging.getLogger(__name__)
 DETAILS = 4000  # characters of a traceback that are kept
 
 
-def failure(server_uuid: str, error: Exception, kind: OrderKind) -> Outcome:
+def failure(server_uuid: str, error: Exception, kind: OrderKind[OrderT]) -> Outcome:
     """Return the outcome of an order of ``kind`` that ended with ``error``, and log it once."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         error = errors.host.DiskFull(what="the guest's files", host=os.uname().nodename).with_traceback(

@@ -133,7 +133,8 @@ class OperationProgress(Value):
     def over(self, row: Mapping[str, object]) -> dict[str, object]:
         """Return the journal's JSON: these fields over ``row``, whose unknown fields are kept."""
         kept = {name: value for name, value in row.items() if name not in self.__struct_fields__}
-        return kept | msgspec.to_builtins(self)
+        mine: dict[str, object] = msgspec.to_builtins(self)
+        return kept | mine
 
 
 A = TypeVar("A", bound=Arguments)

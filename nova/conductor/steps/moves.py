@@ -98,7 +98,7 @@ def ask(deps: Deps, call: Call[O], host: str, op: Op, order: O) -> Outcome:
     """Send one order to a host and return its outcome. Raises host.NoAnswer if it cannot be reached; its own errors
     keep their kind."""
     with failures.replaced(errors.Unavailable, lambda error: errors.host.NoAnswer(error.message)):
-        outcomes = getattr(deps.compute, call.__name__)(host, (order,))
+        outcomes: tuple[Outcome, ...] = getattr(deps.compute, call.__name__)(host, (order,))
     [result] = results_of([op], outcomes)
     if isinstance(result, errors.NovaError):
         raise result

@@ -15,9 +15,10 @@ from nova.db.models.api import allocations, consumers, inventories, ledger, prov
 from nova.db.models.cell import cleanups, migrations, nodes, operations, servers
 from nova.db.sql.statements import insert_all
 from nova.model.flavor.flavors import Flavor
-from nova.model.host.hosts import HostTopology, Inventory
+from nova.model.host.hosts import Inventory
 from nova.model.image.images import Image
 from nova.model.network.networks import PortDemand
+from nova.model.numa.topology import HostTopology
 from nova.model.placement.audits import Amounts, NodeHolder
 from nova.model.server.migrations import OVER
 from nova.model.volumes import BlockDevice
