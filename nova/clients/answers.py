@@ -14,7 +14,7 @@ NULL = msgspec.Raw(b"null")
 T = TypeVar("T")
 
 
-class Link(msgspec.Struct, frozen=True):
+class PageLink(msgspec.Struct, frozen=True):
     """A link of a page."""
 
     rel: str = ""
@@ -47,6 +47,6 @@ def decoded_list(raw: msgspec.Raw, kind: type[T]) -> list[T]:
     return decoded(raw, list[kind])  # type: ignore[valid-type]
 
 
-def links_of(raw: msgspec.Raw) -> list[Link]:
+def links_of(raw: msgspec.Raw) -> list[PageLink]:
     """Decode the links of a page; empty if they are null. Raises UnreadableError."""
-    return [] if bytes(raw) == b"null" else decoded_list(raw, Link)
+    return [] if bytes(raw) == b"null" else decoded_list(raw, PageLink)

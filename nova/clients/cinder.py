@@ -23,7 +23,7 @@ import requests
 
 from nova import concurrency, errors, failures
 from nova.clients import cinder_values as values
-from nova.clients.answers import NULL, Link, UnreadableError, decoded, decoded_list, links_of
+from nova.clients.answers import NULL, PageLink, UnreadableError, decoded, decoded_list, links_of
 from nova.clients.cinder_caller import CinderCaller, Version
 from nova.clients.cinder_values import Resource
 from nova.clients.session import CallOptions, Credentials, ServiceEndpoint
@@ -386,7 +386,7 @@ def _strange(method: str, path: str) -> errors.NovaError:
     return errors.volume.Away(reason=f"the server that answers {method} {path} is not Cinder")
 
 
-def _next(links: Sequence[Link]) -> list[tuple[str, str]] | None:
+def _next(links: Sequence[PageLink]) -> list[tuple[str, str]] | None:
     """Return the parameters of the next page. (The link's host is the service's own name for itself, at which nova
     cannot always reach it.) An offset applies before the marker, so it is not repeated."""
     for link in links:

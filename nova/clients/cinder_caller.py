@@ -180,7 +180,7 @@ def _said(error: Exception) -> str:
     return " ".join(str(found).split())[:LONGEST_REASON].rstrip(".")
 
 
-class VersionRecord(msgspec.Struct, frozen=True):
+class VersionJson(msgspec.Struct, frozen=True):
     """A version in the version document."""
 
     id: str
@@ -190,7 +190,7 @@ class VersionRecord(msgspec.Struct, frozen=True):
 class VersionsAnswer(msgspec.Struct, frozen=True):
     """The version document."""
 
-    versions: tuple[VersionRecord, ...]
+    versions: tuple[VersionJson, ...]
 
 
 def _newest(answer: requests.Response) -> Version:

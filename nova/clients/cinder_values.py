@@ -41,7 +41,7 @@ class Resource(Generic[R, T]):
     links_key: str = ""
 
 
-class UseRecord(msgspec.Struct, frozen=True, kw_only=True):
+class UseJson(msgspec.Struct, frozen=True, kw_only=True):
     """An attachment in a volume."""
 
     server_id: str | None = None
@@ -50,7 +50,7 @@ class UseRecord(msgspec.Struct, frozen=True, kw_only=True):
     host_name: str | None = None
 
 
-class VolumeRecord(msgspec.Struct, frozen=True, kw_only=True):
+class VolumeJson(msgspec.Struct, frozen=True, kw_only=True):
     """A volume. ``bootable`` is text; ``shared_targets`` is missing below 3.48, when no targets are shared."""
 
     id: str
@@ -68,12 +68,12 @@ class VolumeRecord(msgspec.Struct, frozen=True, kw_only=True):
     migration_status: str | None = None
     metadata: Mapping[str, Any] | None = None
     image_metadata: Mapping[str, Any] | None = msgspec.field(name="volume_image_metadata", default=None)
-    attachments: tuple[UseRecord, ...] | None = None
+    attachments: tuple[UseJson, ...] | None = None
     shared_targets: bool | None = False
     service_uuid: str | None = None
 
 
-class SnapshotRecord(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotJson(msgspec.Struct, frozen=True, kw_only=True):
     """A snapshot of a volume."""
 
     id: str
@@ -88,7 +88,7 @@ class SnapshotRecord(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] | None = None
 
 
-class AttachmentRecord(msgspec.Struct, frozen=True, kw_only=True):
+class AttachmentJson(msgspec.Struct, frozen=True, kw_only=True):
     """An attachment. ``connection_info``: of the back end, flat; missing in lists."""
 
     id: str
@@ -115,13 +115,13 @@ class AbsoluteLimits(msgspec.Struct, frozen=True):
     snapshots_used: int | None = msgspec.field(name="totalSnapshotsUsed", default=None)
 
 
-class LimitsRecord(msgspec.Struct, frozen=True):
+class LimitsJson(msgspec.Struct, frozen=True):
     """The member ``limits`` of its answer."""
 
     absolute: AbsoluteLimits
 
 
-class TypeRecord(msgspec.Struct, frozen=True):
+class TypeJson(msgspec.Struct, frozen=True):
     """A volume type."""
 
     id: str
@@ -137,7 +137,7 @@ def _texts(items: Mapping[str, object] | None) -> dict[str, str]:
     return {key: str(value) for key, value in (items or {}).items()}
 
 
-def volume(one: VolumeRecord) -> Volume:
+def volume(one: VolumeJson) -> Volume:
     """Return a volume."""
     return Volume(
         id=one.id, status=one.status or "", name=one.name or "", description=one.description, size_gb=one.size or 0,
@@ -149,7 +149,7 @@ def volume(one: VolumeRecord) -> Volume:
         service_uuid=one.service_uuid)
 
 
-def _use(one: UseRecord) -> VolumeUse:
+def _use(one: UseJson) -> VolumeUse:
     return VolumeUse(server_id=one.server_id or "", attachment_id=one.attachment_id or "", device=one.device or "",
                      host=one.host_name or "")
 
@@ -162,7 +162,7 @@ def new_volume(new: NewVolume) -> dict[str, object]:
     return {key: value for key, value in members.items() if value is not None}
 
 
-def snapshot(one: SnapshotRecord) -> VolumeSnapshot:
+def snapshot(one: SnapshotJson) -> VolumeSnapshot:
     """Return a volume snapshot."""
     return VolumeSnapshot(
         id=one.id, volume_id=one.volume_id or "", status=one.status or "", progress=one.progress or "",
@@ -177,7 +177,7 @@ def new_snapshot(new: NewVolumeSnapshot) -> dict[str, object]:
     return members | ({"metadata": dict(new.metadata)} if new.metadata else {})
 
 
-def attachment(one: AttachmentRecord) -> VolumeAttachment:
+def attachment(one: AttachmentJson) -> VolumeAttachment:
     """Return an attachment, or an entry of a list (without connection)."""
     info = one.connection_info or {}
     kind = info.get("driver_volume_type")
@@ -201,9 +201,9 @@ def limits(one: AbsoluteLimits) -> VolumeLimits:
     return VolumeLimits(snapshots_used=one.snapshots_used or 0, snapshots_most=None if most < 0 else most)
 
 
-VOLUME = Resource("volume", VolumeRecord, volume, "volumes", "volumes_links")
-SNAPSHOT = Resource("snapshot", SnapshotRecord, snapshot, "snapshots", "snapshots_links")
-ATTACHMENT = Resource("attachment", AttachmentRecord, attachment, "attachments", "attachments_links")
-TYPE = Resource("volume_type", TypeRecord, lambda one: one, "volume_types", "volume_type_links")
-LIMITS = Resource("limits", LimitsRecord, lambda one: limits(one.absolute))
+VOLUME = Resource("volume", VolumeJson, volume, "volumes", "volumes_links")
+SNAPSHOT = Resource("snapshot", SnapshotJson, snapshot, "snapshots", "snapshots_links")
+ATTACHMENT = Resource("attachment", AttachmentJson, attachment, "attachments", "attachments_links")
+TYPE = Resource("volume_type", TypeJson, lambda one: one, "volume_types", "volume_type_links")
+LIMITS = Resource("limits", LimitsJson, lambda one: limits(one.absolute))
 SAVED_ID = Resource("save_volume_id", str, str)

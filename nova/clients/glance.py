@@ -30,7 +30,7 @@ BASE_KEYS = frozenset({
 T = TypeVar("T")
 
 
-class ImageRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ImageJson(msgspec.Struct, frozen=True, kw_only=True):
     """Glance's own members of an image. ``min_disk`` is in GB, ``min_ram`` in MB; sizes in bytes, null while
     unknown."""
 
@@ -53,17 +53,17 @@ class ImageRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: str | None = None
 
 
-class LocationRecord(msgspec.Struct, frozen=True):
+class LocationJson(msgspec.Struct, frozen=True):
     """A location of an image's data."""
 
     url: str | None = None
 
 
-class LocatedRecord(msgspec.Struct, frozen=True, kw_only=True):
+class LocatedJson(msgspec.Struct, frozen=True, kw_only=True):
     """The locations in an image."""
 
     id: str
-    locations: tuple[LocationRecord, ...] | None = None
+    locations: tuple[LocationJson, ...] | None = None
     direct_url: str | None = None
 
 
@@ -187,11 +187,11 @@ class Glance:
         passwords."""
         path = _path(image_id, "/locations")
         try:
-            found = _read(self._get(path, image_id, as_user=False), tuple[LocationRecord, ...], path)
+            found = _read(self._get(path, image_id, as_user=False), tuple[LocationJson, ...], path)
         except (errors.NotFound, errors.Forbidden):  # before Glance 30 they were members of the image
             path = _path(image_id)
-            image = _read(self._get(path, image_id, as_user=False), LocatedRecord, path)
-            found = (*(image.locations or ()), LocationRecord(image.direct_url))
+            image = _read(self._get(path, image_id, as_user=False), LocatedJson, path)
+            found = (*(image.locations or ()), LocationJson(image.direct_url))
         return tuple(one.url for one in found if one.url)
 
     def add_location(self, image_id: str, url: str) -> None:
@@ -282,7 +282,7 @@ def _short_letters(name: str) -> str:
 
 def _image(members: Mapping[str, object]) -> Image:
     """Return an image from Glance's JSON. Raises ValueError if it is not one."""
-    one = converted(members, ImageRecord)
+    one = converted(members, ImageJson)
     return Image(
         id=one.id, name=one.name, status=one.status or "unknown", visibility=one.visibility or "private",
         owner=one.owner, disk_format=one.disk_format, container_format=one.container_format, size_bytes=one.size or 0,

@@ -34,13 +34,13 @@ class Endpoint(NamedTuple):
     region_id: str | None
 
 
-class ServiceRecord(msgspec.Struct, frozen=True):
+class ServiceJson(msgspec.Struct, frozen=True):
     """A service of the catalog."""
 
     id: str
 
 
-class EndpointRecord(msgspec.Struct, frozen=True):
+class EndpointJson(msgspec.Struct, frozen=True):
     """An endpoint of a service."""
 
     service_id: str
@@ -50,7 +50,7 @@ class EndpointRecord(msgspec.Struct, frozen=True):
 class EndpointAnswer(msgspec.Struct, frozen=True):
     """The answer with one endpoint."""
 
-    endpoint: EndpointRecord
+    endpoint: EndpointJson
 
 
 class RegisteredLimit(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,8 +134,8 @@ class Keystone:
             one = self._get(f"/endpoints/{wanted.id}", EndpointAnswer).endpoint
             return Endpoint(one.service_id, one.region_id)
         named = {"name": wanted.service_name} if wanted.service_name else {}
-        services = {one.id for one in self._list("services", ServiceRecord, type=wanted.service_type, **named)}
-        found = [one for one in self._list("endpoints", EndpointRecord, interface=wanted.interface)
+        services = {one.id for one in self._list("services", ServiceJson, type=wanted.service_type, **named)}
+        found = [one for one in self._list("endpoints", EndpointJson, interface=wanted.interface)
                  if one.service_id in services and wanted.region in (None, one.region_id)]
         if len({(one.service_id, one.region_id) for one in found}) != 1:
             raise errors.quota.LimitsNoEndpoint(

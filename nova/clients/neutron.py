@@ -18,7 +18,7 @@ import msgspec
 
 from nova import concurrency, errors, failures
 from nova.clients import neutron_values as values
-from nova.clients.answers import NULL, Link, UnreadableError, decoded_list, links_of
+from nova.clients.answers import NULL, PageLink, UnreadableError, decoded_list, links_of
 from nova.clients.neutron_caller import NeutronCaller, strange
 from nova.clients.session import Credentials, ServiceEndpoint
 from nova.conf.neutron import NeutronOptions
@@ -75,12 +75,12 @@ class Neutron:
                  ...]:
         """Return networks from all pages. ``filters`` of the API (id, name, shared ...); without them, all visible
         networks."""
-        return self._all("networks", values.NetworkRecord, values.network, filters, as_user)
+        return self._all("networks", values.NetworkJson, values.network, filters, as_user)
 
     def subnets(self, ids: Iterable[str] = (), filters: Mapping[str, object] | None = None
                 ) -> tuple[NeutronSubnet, ...]:
         """Return the subnets in ``ids`` that match ``filters``; without ids, all that match; without both, none."""
-        return self._by_id("subnets", values.SubnetRecord, values.subnet, ids, filters)
+        return self._by_id("subnets", values.SubnetJson, values.subnet, ids, filters)
 
     def own_network(self, project_id: str, as_user: bool = False, dry_run: bool = False) -> str | None:
         """Return the id of the network that Neutron creates for a project without one; for a dry run, None if that is
@@ -94,11 +94,11 @@ class Neutron:
 
     def ports(self, filters: Mapping[str, object] | None = None, as_user: bool = False) -> tuple[Port, ...]:
         """Return ports. ``filters`` of the API (device_id, network_id ...; a list matches any of its values)."""
-        return self._all("ports", values.PortRecord, values.port, filters, as_user)
+        return self._all("ports", values.PortJson, values.port, filters, as_user)
 
     def ports_by_id(self, ids: Iterable[str], as_user: bool = False) -> tuple[Port, ...]:
         """Return ports in no particular order; missing ids are left out. Without ids, no request is made."""
-        return self._by_id("ports", values.PortRecord, values.port, ids, None, as_user)
+        return self._by_id("ports", values.PortJson, values.port, ids, None, as_user)
 
     def known_ports(self, ids: Iterable[str]) -> tuple[Port, ...]:
         """Return ports that existed before. Missing ports are requested again after ``doubts_s``, before they count as
@@ -115,7 +115,7 @@ class Neutron:
 
     def ports_of(self, device_ids: Iterable[str]) -> tuple[Port, ...]:
         """Return all ports of these servers."""
-        return self._by_id("ports", values.PortRecord, values.port, device_ids, None, key="device_id")
+        return self._by_id("ports", values.PortJson, values.port, device_ids, None, key="device_id")
 
     def port(self, port_id: str, as_user: bool = False) -> Port:
         """Return a port. Raises service.ResourceNotFound if it does not exist, or if the user cannot see it."""
@@ -175,12 +175,12 @@ class Neutron:
     def security_groups(self, filters: Mapping[str, object] | None = None, as_user: bool = False
                         ) -> tuple[NeutronGroup, ...]:
         """Return security groups with their rules, from all pages. ``filters`` of the API (name, project_id ...)."""
-        return self._all("security-groups", values.GroupRecord, values.group, filters, as_user)
+        return self._all("security-groups", values.GroupJson, values.group, filters, as_user)
 
     def security_groups_by_id(self, ids: Iterable[str], fields: Sequence[str] = ()) -> tuple[NeutronGroup, ...]:
         """Return existing security groups, in no particular order. ``fields``: the fields to request (others have
         defaults); it requires ``ids``."""
-        return self._by_id("security-groups", values.GroupRecord, values.group, ids,
+        return self._by_id("security-groups", values.GroupJson, values.group, ids,
                            {"fields": list(fields)} if fields else None)
 
     def security_group(self, group_id: str, as_user: bool = False) -> NeutronGroup:
@@ -209,7 +209,7 @@ class Neutron:
     def security_rules(self, filters: Mapping[str, object] | None = None, as_user: bool = True
                        ) -> tuple[NeutronRule, ...]:
         """Return rules from all pages. ``filters`` of the API (security_group_id, direction ...)."""
-        return self._all("security-group-rules", values.RuleRecord, values.rule, filters, as_user)
+        return self._all("security-group-rules", values.RuleJson, values.rule, filters, as_user)
 
     def create_security_rule(self, as_user: bool = True, **fields: object) -> NeutronRule:
         """Create a rule. Raises service.Conflict if the group has this rule; service.ResourceNotFound if the group does
@@ -227,11 +227,11 @@ class Neutron:
     def floating_ips(self, filters: Mapping[str, object] | None = None, as_user: bool = False
                      ) -> tuple[NeutronFloating, ...]:
         """Return floating IPs from all pages. ``filters`` of the API (floating_ip_address, port_id ...)."""
-        return self._all("floatingips", values.FloatingRecord, values.floating, filters, as_user)
+        return self._all("floatingips", values.FloatingJson, values.floating, filters, as_user)
 
     def floating_ips_of(self, port_ids: Iterable[str]) -> tuple[NeutronFloating, ...]:
         """Return the floating IPs that are associated with these ports."""
-        return self._by_id("floatingips", values.FloatingRecord, values.floating, port_ids, None, key="port_id")
+        return self._by_id("floatingips", values.FloatingJson, values.floating, port_ids, None, key="port_id")
 
     def floating_ip(self, floating_id: str, as_user: bool = True) -> NeutronFloating:
         """Return a floating IP by its id. Raises service.ResourceNotFound."""
@@ -301,7 +301,7 @@ class Neutron:
         return tuple(found)
 
     def _page(self, noun: str, kind: type[R], as_user: bool, params: Sequence[tuple[str, object]]
-              ) -> tuple[list[R], list[Link]]:
+              ) -> tuple[list[R], list[PageLink]]:
         """Return a page of a list, and its links. A server without such a list is not Neutron, or lacks an extension;
         that is neither an empty list nor a missing resource."""
         path, key = f"/v2.0/{noun}", noun.replace("-", "_")
@@ -359,7 +359,7 @@ def _chunks(ids: Sequence[str]) -> Iterator[list[str]]:
         yield list(ids[first:first + IDS_AT_ONCE])
 
 
-def _next(links: Iterable[Link]) -> list[tuple[str, str]] | None:
+def _next(links: Iterable[PageLink]) -> list[tuple[str, str]] | None:
     """Return the parameters of the next page. (The link's host is the service's own name for itself, at which nova
     cannot always reach it.)"""
     for link in links:

@@ -37,14 +37,14 @@ class _Owned(msgspec.Struct, frozen=True, kw_only=True):
         return self.project_id or self.tenant_id or ""
 
 
-class SegmentRecord(msgspec.Struct, frozen=True, kw_only=True):
+class SegmentJson(msgspec.Struct, frozen=True, kw_only=True):
     """A segment of a network."""
 
     physical_network: str | None = msgspec.field(name="provider:physical_network", default=None)
     network_type: str | None = msgspec.field(name="provider:network_type", default=None)
 
 
-class NetworkRecord(_Owned, frozen=True, kw_only=True):
+class NetworkJson(_Owned, frozen=True, kw_only=True):
     """A network. ``segments`` is from the extension multi-provider, the members ``provider:`` from provider."""
 
     id: str
@@ -56,19 +56,19 @@ class NetworkRecord(_Owned, frozen=True, kw_only=True):
     mtu: int | None = None
     status: str | None = None
     admin_state_up: bool | None = None
-    segments: tuple[SegmentRecord, ...] | None = None
+    segments: tuple[SegmentJson, ...] | None = None
     physical_network: str | None = msgspec.field(name="provider:physical_network", default=None)
     network_type: str | None = msgspec.field(name="provider:network_type", default=None)
 
 
-class RouteRecord(msgspec.Struct, frozen=True):
+class RouteJson(msgspec.Struct, frozen=True):
     """A route of a subnet for its servers."""
 
     destination: str
     nexthop: str
 
 
-class SubnetRecord(msgspec.Struct, frozen=True, kw_only=True):
+class SubnetJson(msgspec.Struct, frozen=True, kw_only=True):
     """A subnet."""
 
     id: str
@@ -77,19 +77,19 @@ class SubnetRecord(msgspec.Struct, frozen=True, kw_only=True):
     ip_version: int | None = None
     gateway_ip: str | None = None
     dns_nameservers: tuple[str, ...] | None = None
-    host_routes: tuple[RouteRecord, ...] | None = None
+    host_routes: tuple[RouteJson, ...] | None = None
     enable_dhcp: bool | None = None
     ipv6_address_mode: str | None = None
 
 
-class FixedIpRecord(msgspec.Struct, frozen=True):
+class FixedIpJson(msgspec.Struct, frozen=True):
     """An address of a port."""
 
     ip_address: str | None = None
     subnet_id: str | None = None
 
 
-class ResourceGroupRecord(msgspec.Struct, frozen=True):
+class ResourceGroupJson(msgspec.Struct, frozen=True):
     """Resources that a port requests from one provider."""
 
     id: str | None = None
@@ -97,14 +97,14 @@ class ResourceGroupRecord(msgspec.Struct, frozen=True):
     required: tuple[str, ...] | None = None
 
 
-class ResourceRequestRecord(ResourceGroupRecord, frozen=True):
+class ResourceRequestJson(ResourceGroupJson, frozen=True):
     """A port's ``resource_request``: of one group, whose members it has itself, or of several."""
 
-    request_groups: tuple[ResourceGroupRecord, ...] | None = None
+    request_groups: tuple[ResourceGroupJson, ...] | None = None
     same_subtree: tuple[str, ...] | None = None
 
 
-class PortRecord(_Owned, frozen=True, kw_only=True):
+class PortJson(_Owned, frozen=True, kw_only=True):
     """A port, with the members of extensions if present."""
 
     id: str
@@ -113,7 +113,7 @@ class PortRecord(_Owned, frozen=True, kw_only=True):
     mac_address: str | None = None
     device_id: str | None = None
     device_owner: str | None = None
-    fixed_ips: tuple[FixedIpRecord, ...] | None = None
+    fixed_ips: tuple[FixedIpJson, ...] | None = None
     status: str | None = None
     admin_state_up: bool | None = None
     security_groups: tuple[str, ...] | None = None
@@ -124,7 +124,7 @@ class PortRecord(_Owned, frozen=True, kw_only=True):
     vif_type: str | None = msgspec.field(name="binding:vif_type", default=None)
     vif_details: Mapping[str, Any] | None = msgspec.field(name="binding:vif_details", default=None)
     profile: Mapping[str, Any] | None = msgspec.field(name="binding:profile", default=None)
-    resource_request: ResourceRequestRecord | None = None
+    resource_request: ResourceRequestJson | None = None
     numa_affinity_policy: str | None = None
     tags: tuple[str, ...] | None = None
     dns_name: str | None = None
@@ -132,7 +132,7 @@ class PortRecord(_Owned, frozen=True, kw_only=True):
     created_at: str | None = None
 
 
-class BindingRecord(msgspec.Struct, frozen=True, kw_only=True):
+class BindingJson(msgspec.Struct, frozen=True, kw_only=True):
     """A port's binding to one host (extension binding-extended)."""
 
     host: str
@@ -143,7 +143,7 @@ class BindingRecord(msgspec.Struct, frozen=True, kw_only=True):
     profile: Mapping[str, Any] | None = None
 
 
-class RuleRecord(_Owned, frozen=True, kw_only=True):
+class RuleJson(_Owned, frozen=True, kw_only=True):
     """A rule of a security group."""
 
     id: str
@@ -157,14 +157,14 @@ class RuleRecord(_Owned, frozen=True, kw_only=True):
     remote_ip_prefix: str | None = None
 
 
-class GroupRecord(_Owned, frozen=True, kw_only=True):
+class GroupJson(_Owned, frozen=True, kw_only=True):
     """A security group, with its rules if they were requested."""
 
     id: str
     name: str | None = None
     description: str | None = None
     stateful: bool | None = None
-    security_group_rules: tuple[RuleRecord, ...] | None = None
+    security_group_rules: tuple[RuleJson, ...] | None = None
 
 
 class PortDetails(msgspec.Struct, frozen=True):
@@ -173,7 +173,7 @@ class PortDetails(msgspec.Struct, frozen=True):
     device_id: str | None = None
 
 
-class FloatingRecord(_Owned, frozen=True, kw_only=True):
+class FloatingJson(_Owned, frozen=True, kw_only=True):
     """A floating IP."""
 
     id: str
@@ -185,7 +185,7 @@ class FloatingRecord(_Owned, frozen=True, kw_only=True):
     port_details: PortDetails | None = None
 
 
-class QuotaRecord(msgspec.Struct, frozen=True):
+class QuotaJson(msgspec.Struct, frozen=True):
     """The quota of a resource, with details."""
 
     limit: int
@@ -193,13 +193,13 @@ class QuotaRecord(msgspec.Struct, frozen=True):
     reserved: int | None = None
 
 
-class ExtensionRecord(msgspec.Struct, frozen=True):
+class ExtensionJson(msgspec.Struct, frozen=True):
     """An extension of the service."""
 
     alias: str
 
 
-class TopologyRecord(msgspec.Struct, frozen=True):
+class TopologyJson(msgspec.Struct, frozen=True):
     """A project's own network; a dry run has no id."""
 
     id: str | None = None
@@ -209,43 +209,43 @@ class TopologyRecord(msgspec.Struct, frozen=True):
 
 
 class TopologyAnswer(msgspec.Struct, frozen=True):
-    auto_allocated_topology: TopologyRecord
+    auto_allocated_topology: TopologyJson
 
 
 class PortAnswer(msgspec.Struct, frozen=True):
-    port: PortRecord
+    port: PortJson
 
 
 class PortsAnswer(msgspec.Struct, frozen=True):
-    ports: tuple[PortRecord, ...]
+    ports: tuple[PortJson, ...]
 
 
 class BindingAnswer(msgspec.Struct, frozen=True):
-    binding: BindingRecord
+    binding: BindingJson
 
 
 class BindingsAnswer(msgspec.Struct, frozen=True):
-    bindings: tuple[BindingRecord, ...]
+    bindings: tuple[BindingJson, ...]
 
 
 class GroupAnswer(msgspec.Struct, frozen=True):
-    security_group: GroupRecord
+    security_group: GroupJson
 
 
 class RuleAnswer(msgspec.Struct, frozen=True):
-    security_group_rule: RuleRecord
+    security_group_rule: RuleJson
 
 
 class FloatingAnswer(msgspec.Struct, frozen=True):
-    floatingip: FloatingRecord
+    floatingip: FloatingJson
 
 
 class QuotaAnswer(msgspec.Struct, frozen=True):
-    quota: Mapping[str, QuotaRecord | bool | int | float | str | None]
+    quota: Mapping[str, QuotaJson | bool | int | float | str | None]
 
 
 class ExtensionsAnswer(msgspec.Struct, frozen=True):
-    extensions: tuple[ExtensionRecord, ...]
+    extensions: tuple[ExtensionJson, ...]
 
 
 # Conversion to nova's values.
@@ -256,7 +256,7 @@ def _time(text: str | None) -> datetime.datetime | None:
     return datetime.datetime.fromisoformat(text).replace(tzinfo=None) if text else None
 
 
-def network(one: NetworkRecord) -> NeutronNetwork:
+def network(one: NetworkJson) -> NeutronNetwork:
     """Return a network. ``physical_network``: that of the first segment that has one; ``tunnelled``: True if any
     segment is."""
     segments = one.segments or (one,)
@@ -269,7 +269,7 @@ def network(one: NetworkRecord) -> NeutronNetwork:
         tunnelled=any(segment.network_type in TUNNELS for segment in segments))
 
 
-def subnet(one: SubnetRecord) -> NeutronSubnet:
+def subnet(one: SubnetJson) -> NeutronSubnet:
     """Return a subnet. ``version``: 4 or 6; ``dhcp`` is True unless Neutron disables it."""
     return NeutronSubnet(
         id=one.id, network_id=one.network_id, cidr=one.cidr, version=one.ip_version or 4,
@@ -278,7 +278,7 @@ def subnet(one: SubnetRecord) -> NeutronSubnet:
         dhcp=one.enable_dhcp is not False, ipv6_mode=one.ipv6_address_mode or None)
 
 
-def port(one: PortRecord) -> Port:
+def port(one: PortJson) -> Port:
     """Return a port; the MAC in lower case, times in UTC."""
     return Port(
         id=one.id, network_id=one.network_id, project_id=one.project, name=one.name or "",
@@ -294,7 +294,7 @@ def port(one: PortRecord) -> Port:
         created_at=_time(one.created_at))
 
 
-def asked(one: ResourceRequestRecord | None) -> ResourceAsked:
+def asked(one: ResourceRequestJson | None) -> ResourceAsked:
     """Return a port's ``resource_request``, in the format of one group or of several."""
     if one is None:
         return ResourceAsked()
@@ -307,14 +307,14 @@ def asked(one: ResourceRequestRecord | None) -> ResourceAsked:
         same_subtree=one.same_subtree or ())
 
 
-def binding(one: BindingRecord) -> PortBinding:
+def binding(one: BindingJson) -> PortBinding:
     """Return a port's binding to one host."""
     return PortBinding(host=one.host, status=one.status or "ACTIVE", vif_type=one.vif_type or "unbound",
                        vif_details=one.vif_details or {}, vnic_type=one.vnic_type or "normal",
                        profile=one.profile or {})
 
 
-def rule(one: RuleRecord) -> NeutronRule:
+def rule(one: RuleJson) -> NeutronRule:
     """Return a rule. None as port, protocol or remote means any."""
     return NeutronRule(
         id=one.id, group_id=one.security_group_id, project_id=one.project, direction=one.direction or "ingress",
@@ -322,13 +322,13 @@ def rule(one: RuleRecord) -> NeutronRule:
         port_to=one.port_range_max, remote_group_id=one.remote_group_id, remote_prefix=one.remote_ip_prefix)
 
 
-def group(one: GroupRecord) -> NeutronGroup:
+def group(one: GroupJson) -> NeutronGroup:
     """Return a security group, with its rules if they were requested."""
     return NeutronGroup(id=one.id, name=one.name or "", project_id=one.project, description=one.description or "",
                         stateful=one.stateful is not False, rules=tuple(map(rule, one.security_group_rules or ())))
 
 
-def floating(one: FloatingRecord) -> NeutronFloating:
+def floating(one: FloatingJson) -> NeutronFloating:
     """Return a floating IP. ``device_id`` is empty without the extension fip-port-details."""
     return NeutronFloating(
         id=one.id, address=one.floating_ip_address, network_id=one.floating_network_id, project_id=one.project,
@@ -340,7 +340,7 @@ def counted(quota: Mapping[str, object]) -> dict[str, Counted]:
     """Return quotas from an answer's ``quota``: numbers, or (with details) limit, used and reserved."""
     found = {}
     for name, one in quota.items():
-        if isinstance(one, QuotaRecord):
+        if isinstance(one, QuotaJson):
             found[name] = Counted(limit=one.limit, used=one.used, reserved=one.reserved or 0)
         elif isinstance(one, int) and not isinstance(one, bool):
             found[name] = Counted(limit=one)

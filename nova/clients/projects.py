@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 READ_TIMEOUT_S = 10.0
 
 
-class ProjectRecord(msgspec.Struct, frozen=True):
+class ProjectJson(msgspec.Struct, frozen=True):
     """A project."""
 
     id: str | None = None
@@ -29,7 +29,7 @@ class ProjectRecord(msgspec.Struct, frozen=True):
 class ProjectAnswer(msgspec.Struct, frozen=True):
     """The answer with one project."""
 
-    project: ProjectRecord | None = None
+    project: ProjectJson | None = None
 
 
 class Projects:

@@ -20,7 +20,7 @@ NOAUTH_ROLES = {"admin": ("admin", "manager", "member", "reader"), "service": ("
 UNAUTHORIZED = b"Authentication required"
 
 
-class Caller(TypedDict, total=False):
+class CallerFields(TypedDict, total=False):
     """Fields of the RequestContext that identify the caller."""
 
     user_id: str | None
@@ -42,7 +42,7 @@ class Context:
         self.application = application
         self.policy = policy
 
-    def identify(self, headers: Mapping[str, str]) -> Caller | None:
+    def identify(self, headers: Mapping[str, str]) -> CallerFields | None:
         """Return fields of the RequestContext; None if the headers name no user."""
         raise NotImplementedError
 
@@ -62,7 +62,7 @@ class Context:
 class KeystoneContext(Context):
     """The context from the headers of keystonemiddleware's auth_token, which has validated the token."""
 
-    def identify(self, headers: Mapping[str, str]) -> Caller | None:
+    def identify(self, headers: Mapping[str, str]) -> CallerFields | None:
         if headers.get("X-Identity-Status") != "Confirmed" or not headers.get("X-User-Id"):
             return None
         roles = (role.strip() for role in headers.get("X-Roles", "").split(","))
@@ -82,7 +82,7 @@ class NoAuth(Context):
     the API that only names a user is a log-in: the response headers contain the token and the endpoint.
     """
 
-    def identify(self, headers: Mapping[str, str]) -> Caller | None:
+    def identify(self, headers: Mapping[str, str]) -> CallerFields | None:
         token = headers.get("X-Auth-Token")
         user, _, project = (token or "").partition(":")
         user = user or headers.get("X-Auth-User") or ""

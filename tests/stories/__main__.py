@@ -3,10 +3,10 @@ volume and deleted.
 
     python -m tests.stories [--functions STORY] [--write]
 
-Every story runs once, over the API, a conductor, the scheduler and two hosts with the libvirt driver. What runs is
-counted, except the modules in ``LEFT_OUT``, which serve every request in the same way. The program fails if a figure
-exceeds ``limits.yaml``; ``--write`` lowers the limits to today's figures, and never raises one. ``--functions`` prints
-what a reader of one story opens, in the order of the first calls.
+Every story runs twice, over the API, a conductor, the scheduler and two hosts with the libvirt driver. What runs both
+times is counted, except the modules in ``LEFT_OUT``, which serve every request in the same way. The program fails if a
+figure exceeds ``limits.yaml`` by more than chance. ``--write`` lowers the limits to today's figures, and never raises
+one. ``--functions`` prints what a reader of one story opens, in the order of the first calls.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEFT_OUT = {
     "failures.py": "failure policies", "context.py": "request context", "concurrency.py": "threads",
     "decoding.py": "codec", "model/base.py": "codec", "errors/": "catalogue",
     "privileged/": "programs that run as another user", "compute/reports/": "reports", "conductor/hosts/": "reports"}
-SLACK = 1.005  # two functions of 500, which run or not as threads meet
+SLACK, FEW = 1.03, 2  # waits and retries run, or not, as threads meet
 FIGURES = ("files", "functions", "lines", "except", "conductor files", "conductor functions")
 
 
@@ -92,7 +92,7 @@ def check(found: dict[str, dict[str, int]], write: bool) -> list[str]:
         LIMITS.write_text(yaml.safe_dump(lowest, sort_keys=False))
         return []
     return [f"{story}: {value} {name}, at most {limits[story][name]}" for story, values in found.items()
-            for name, value in values.items() if value > limits[story][name] * SLACK]
+            for name, value in values.items() if value > limits[story][name] * SLACK + FEW]
 
 
 def main() -> int:

@@ -78,6 +78,10 @@ class LibvirtCloud(LivingCloud):
         """Answer the hosts' image caches."""
         return Path(path).write_bytes(self._image.read_bytes())
 
+    def settle(self, *uuids: str, seconds: float = 120.0) -> None:
+        """Wait longer than tests do: each call is traced."""
+        super().settle(*uuids, seconds=seconds)
+
     # --- the stories
 
     def create(self) -> str:

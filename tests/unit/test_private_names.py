@@ -15,7 +15,7 @@ ROOT = Path(nova.__file__).parent
 #: Modules that lean on a library's insides: tests of their names tell when they change.
 INSIDE = ("configuration/database_urls.py", "rpc/answers.py", "rpc/conductor_listener.py", "rpc/control_driver.py",
           "rpc/hosts_driver.py", "rpc/passive_publishing.py")
-DOCUMENTED = {"_asdict", "_replace", "_fields", "_make", "_mapping", "_exit"}
+DOCUMENTED = {"_asdict", "_replace", "_fields", "_make", "_mapping", "_exit", "_typeshed"}
 
 
 def _is_private(name: str) -> bool:

@@ -17,7 +17,7 @@ from nova.model.server.servers import ServerQuery
 from nova.web.formats import canonical_address
 
 
-class FixedAddress(msgspec.Struct, frozen=True):
+class FixedIpEntry(msgspec.Struct, frozen=True):
     """An entry of ``fixed_ips``."""
 
     ip_address: str
@@ -28,7 +28,7 @@ class AskedInterface(msgspec.Struct, frozen=True):
 
     net_id: str | None = None
     port_id: str | None = None
-    fixed_ips: tuple[FixedAddress, ...] = ()
+    fixed_ips: tuple[FixedIpEntry, ...] = ()
     tag: str | None = None
 
 

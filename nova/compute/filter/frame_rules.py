@@ -5,7 +5,7 @@ host. Sources are bound to the interface: its MAC and its addresses. These rules
 nwfilters come and go with the domain. Nova's rules exist before a guest runs, and survive its restart and libvirtd's.
 They change together with the security groups, and are compared with the kernel's periodically.
 
-A tap in hairpin mode (``with_hairpin.py``) would also return a guest's own multicast frames to it. For IPv6 that means
+A tap in hairpin mode (``hairpins.py``) would also return a guest's own multicast frames to it. For IPv6 that means
 a duplicate address, so those frames are dropped.
 """
 

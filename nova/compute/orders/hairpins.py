@@ -38,7 +38,7 @@ class Hairpins:
         self._enable = enable
 
     def turn_on_for(self, build: BuildOrder, done: PowerState | Outcome) -> None:
-        """Enable it on the taps of a guest whose order ended with ``done``: one that is off has none."""
+        """Enable it on the taps of a guest whose order ended with ``done``; a guest that is off has no taps."""
         state = done.power_state if isinstance(done, Outcome) else done
         if state in ALIVE and (taps := devices(build.interfaces)):
             self.turn_on(taps)

@@ -39,7 +39,7 @@ class BuildHealth:
 
     @contextlib.contextmanager
     def counting(self, work: Work) -> Iterator[None]:
-        """Count the build in the block; one that a newer order stopped says nothing about the host."""
+        """Count the build in the block, unless a newer order stopped it: that says nothing about the host."""
         def count(error: Exception) -> None:
             if not isinstance(error, NOT_OURS) and work.stopped_error() is None:
                 self.built(well=False)

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import yaml
 
-from nova import errors, failures
+from nova import decoding, errors, failures
 from nova.model.host.hosts import Node
 from nova.model.placement.providers import ClassInventory
 
@@ -154,7 +154,7 @@ class _File:
         if "total" not in given_amounts:
             raise self._wrong(where, "must have a total")
         values = {each: self._amount(value, each, f"{where}.{each}") for each, value in given_amounts.items()}
-        return msgspec.convert({"resource_class": name, "max_unit": values["total"], **values}, ClassInventory)
+        return decoding.convert({"resource_class": name, "max_unit": values["total"], **values}, ClassInventory)
 
     def _amount(self, value: object, name: str, key: str) -> int | float:
         kind, least = AMOUNTS[name]

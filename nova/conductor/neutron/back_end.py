@@ -25,7 +25,7 @@ from nova.conductor.neutron.health import Healer, Reader
 from nova.conductor.neutron.left_ports import LeftPorts
 from nova.conductor.neutron.moves import Mover
 from nova.db.server.server_row import ServerRow
-from nova.db.server.servers import PlacedServer
+from nova.db.server.servers import DetailRow, PlacedServer
 from nova.db.sql.engine import Connection
 from nova.model.base import HostName
 from nova.model.guest.orders import BuildOrder
@@ -153,7 +153,7 @@ class NeutronBackEnd:
 
     # -- reads
 
-    def interfaces_now(self, server: ServerRow) -> tuple[Interface, ...]:
+    def interfaces_now(self, server: ServerRow | DetailRow) -> tuple[Interface, ...]:
         return self.reader.now([server])[server.uuid]
 
     def groups_shown(self, servers: Sequence[ServerDetail]) -> Mapping[str, tuple[str, ...]]:

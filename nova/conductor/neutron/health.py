@@ -21,6 +21,7 @@ from nova.conductor.neutron.cache import DOUBT_S
 from nova.db.server import interface_cache
 from nova.db.server.interface_cache import CachedServer
 from nova.db.server.server_row import ServerRow
+from nova.db.server.servers import DetailRow
 from nova.model.base import utcnow
 from nova.model.network.networks import Interface
 from nova.model.network.ports import ACTIVE, OWNER, Port, belongs
@@ -37,7 +38,7 @@ class Reader:
     def __init__(self, binder: Binder) -> None:
         self._binder, self.client, self.known = binder, binder.client, binder.known
 
-    def now(self, servers: Sequence[ServerRow | CachedServer], settled: bool = False
+    def now(self, servers: Sequence[ServerRow | CachedServer | DetailRow], settled: bool = False
             ) -> dict[str, tuple[Interface, ...]]:
         """Return the current interfaces by server: two calls for a hundred servers, and one for uncached networks.
         ``settled``: without ports that their rows do not have and that may be deleted again."""
@@ -48,7 +49,7 @@ class Reader:
         around = self._binder.around(ports, floating)
         return {server.uuid: self._one(server, found[server.uuid], around) for server in servers}
 
-    def _ports(self, servers: Sequence[ServerRow | CachedServer], settled: bool) -> dict[str, list[Port]]:
+    def _ports(self, servers: Sequence[ServerRow | CachedServer | DetailRow], settled: bool) -> dict[str, list[Port]]:
         """Return each server's ports. Ports of its row that the list lacks are read by ID."""
         found: dict[str, list[Port]] = {server.uuid: [] for server in servers}
         rows = {server.uuid: server for server in servers}
@@ -91,9 +92,10 @@ class Reader:
         return port.created_at is not None and (utcnow() - port.created_at).total_seconds() < DOUBT_S
 
     @staticmethod
-    def _one(server: ServerRow | CachedServer, ports: Sequence[Port], around: views.Around) -> tuple[Interface, ...]:
+    def _one(server: ServerRow | CachedServer | DetailRow, ports: Sequence[Port], around: views.Around
+             ) -> tuple[Interface, ...]:
         before = {one.id: one for one in server.interfaces or ()}
-        requested = server.requested_networks or ()
+        requested = () if isinstance(server, DetailRow) else server.requested_networks or ()
         given = {one.port_id for one in requested if one.port_id}
         tags = {one.port_id or one.network_id: one.tag for one in requested}
         found = []

@@ -30,7 +30,7 @@ class ServiceRow(NamedTuple):
     clock_off_s: float | None = None
 
 
-class Heartbeat(Protocol):
+class HeartbeatRow(Protocol):
     """The columns that tell whether a service is up. ``clock``: the database's time."""
 
     @property
@@ -40,7 +40,7 @@ class Heartbeat(Protocol):
 
     @property
     def forced_down(self) -> bool | None:
-        """Whether the service counts as down anyway."""
+        """True if the service counts as down anyway."""
         ...
 
     @property

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova import errors
-from nova.db.host.service_rows import Heartbeat, HostHeartbeat, ServiceRow
+from nova.db.host.service_rows import HeartbeatRow, HostHeartbeat, ServiceRow
 from nova.db.models.cell import cleanups, migrations, networks, nodes, servers, services
 from nova.db.sql.statements import delete_some, insert_ignoring
 from nova.db.sql.types import later, utc_now
@@ -147,7 +147,7 @@ def up(tx: Connection, binary: str, down_after_s: int, among: Iterable[str] | No
     return {row.host for row in map(HostHeartbeat._make, tx.execute(query)) if is_up(row, down_after_s)}
 
 
-def is_up(row: Heartbeat, down_after_s: int) -> bool:
+def is_up(row: HeartbeatRow, down_after_s: int) -> bool:
     """True if the service reported within ``[DEFAULT]service_down_time`` (``down_after_s``) and is not forced down."""
     seen = row.last_seen_at is not None and (as_time(row.clock) - row.last_seen_at).total_seconds() <= down_after_s
     return bool(seen and not row.forced_down)

@@ -79,7 +79,7 @@ class GroupRow(NamedTuple):
     description: str | None
 
 
-class Joining(NamedTuple):
+class MemberRow(NamedTuple):
     """The columns of a live server, locked, that joining and leaving groups need."""
 
     uuid: str
@@ -295,16 +295,16 @@ def join_new(tx: Connection, groups: Mapping[int, str], uuids: Sequence[str]) ->
         raise errors.security_group.Changed()
 
 
-def locked_server(tx: Connection, uuid: str) -> Joining:
+def locked_server(tx: Connection, uuid: str) -> MemberRow:
     """Lock a live server's row; return the columns that joining and leaving need. Raises server.NotFound."""
-    row = tx.execute(sa.select(*[servers.c[name] for name in Joining._fields])
+    row = tx.execute(sa.select(*[servers.c[name] for name in MemberRow._fields])
                      .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
     if row is None:
         raise errors.server.NotFound(server=uuid)
-    return Joining._make(row)
+    return MemberRow._make(row)
 
 
-def join(tx: Connection, group: GroupRow, server: Joining) -> None:
+def join(tx: Connection, group: GroupRow, server: MemberRow) -> None:
     """Add the server to the group; both rows are locked by the caller. Raises security_group.Member, or server.Going if
     the server is being deleted and may have left all groups already."""
     if server.task_state == TaskState.DELETING:
@@ -317,7 +317,7 @@ def join(tx: Connection, group: GroupRow, server: Joining) -> None:
     _show(tx, server.uuid, (*(server.security_groups or ()), group.name))
 
 
-def leave(tx: Connection, group: GroupRow, server: Joining) -> None:
+def leave(tx: Connection, group: GroupRow, server: MemberRow) -> None:
     """Remove the server from the group; both rows are locked by the caller. Raises security_group.NotMember."""
     members = security_group_members
     if not tx.execute(sa.delete(members).where(members.c.group_id == group.id,

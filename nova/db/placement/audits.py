@@ -189,7 +189,7 @@ class AuditedServer(NamedTuple):
 
 
 class AuditedMove(NamedTuple):
-    """An unfinished move: what it holds at its source."""
+    """An unfinished move, with its flavor and place at the source."""
 
     uuid: str
     server_uuid: str

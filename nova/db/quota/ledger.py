@@ -79,7 +79,7 @@ _OPEN_ROW = [ledger.c[name] for name in OpenRow._fields]
 def newest(tx: Connection, scope: Scope, limit: int) -> list[OpenRow]:
     """Return the newest open rows, with the columns that server lists show."""
     query = _open_within(sa.select(*_OPEN_ROW[:-1]), scope).order_by(ledger.c.id.desc()).limit(limit)
-    return list(map(OpenRow._make, tx.execute(query)))
+    return [OpenRow(*row) for row in tx.execute(query)]
 
 
 def get(tx: Connection, server_uuid: str, scope: Scope) -> OpenRow | None:

@@ -40,7 +40,7 @@ MATCHING_S = 10  # timeout in seconds of a page filtered by regular expressions
 NO_NUMBER = -(2**15)  # fits the smallest integer columns, too
 
 
-class NamedServer(NamedTuple):
+class ListedServer(NamedTuple):
     """A server in a list without details."""
 
     uuid: str
@@ -52,9 +52,9 @@ def select(tx: Connection, query: ServerListQuery, limit: int) -> list[DetailRow
     return list(map(DetailRow._make, _page(tx, query, limit, details())))
 
 
-def names(tx: Connection, query: ServerListQuery, limit: int) -> list[NamedServer]:
+def names(tx: Connection, query: ServerListQuery, limit: int) -> list[ListedServer]:
     """Return the names of one page. Raises api.PageMarkerNotFound, api.PageBadRegex."""
-    return list(map(NamedServer._make, _page(tx, query, limit, sa.select(servers.c.uuid, servers.c.name))))
+    return list(map(ListedServer._make, _page(tx, query, limit, sa.select(servers.c.uuid, servers.c.name))))
 
 
 def _page(tx: Connection, query: ServerListQuery, limit: int, whole: sa.Select[*Columns]) -> list[sa.Row[*Columns]]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from nova import failures
+from nova import decoding, failures
 from nova.devel.identity import tokens
 from nova.devel.identity.credentials import owner_or_admin
 from nova.devel.identity.directory import Directory, ScopeKind, TokenScope
@@ -222,7 +222,7 @@ class _DescribedRequest(msgspec.Struct, frozen=True):
 
 def _of_ec2(given: Mapping[str, JsonValue]) -> Signature:
     """Return the signature of the described request."""
-    described = msgspec.convert(given, _DescribedRequest)
+    described = decoding.convert(given, _DescribedRequest)
     headers = {name.lower(): value for name, value in described.headers.items()}
     is_v4 = "authorization" in headers or "X-Amz-Algorithm" in described.params
     name = "X-Amz-Signature" if is_v4 else "Signature"

@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple
 
 from nova.devel.network import lists
 from nova.devel.network.kinds import NetworkError, NeutronKind, Record, checked
-from nova.devel.network.records import Resource
+from nova.devel.network.records import NeutronResource
 from nova.devel.network.store import FakeNetworkStore, check_revision, check_writer, touch
 from nova.devel.service import FakeAnswer, FakeCall, FakeRoute, TokenOwner
 from nova.model.base import JsonValue
@@ -78,7 +78,7 @@ class NetworkResource(NamedTuple, Generic[Record]):
                 FakeRoute("DELETE", one, self.delete, success=204))
 
 
-def written(store: FakeNetworkStore, caller: TokenOwner, thing: Resource, given: Resource) -> None:
+def written(store: FakeNetworkStore, caller: TokenOwner, thing: NeutronResource, given: NeutronResource) -> None:
     """Write the members, for kinds without further rules."""
     touch(thing, given)
 
@@ -135,7 +135,7 @@ def tag_routes(kind: NeutronKind[Record]) -> tuple[FakeRoute[FakeNetworkStore], 
             FakeRoute("PUT", one, add_tag), FakeRoute("DELETE", one, remove_tag, success=204))
 
 
-def _check_tag(thing: Resource, tag: str) -> None:
+def _check_tag(thing: NeutronResource, tag: str) -> None:
     if tag not in thing["tags"]:
         raise NetworkError(404, "TagNotFound", f"Tag {tag} could not be found.")
 

@@ -14,8 +14,8 @@ from nova.devel.network.records import (
     FloatingRecord,
     GroupRecord,
     NetworkRecord,
+    NeutronResource,
     PortRecord,
-    Resource,
     RouterRecord,
     RuleRecord,
     SubnetRecord,
@@ -23,8 +23,8 @@ from nova.devel.network.records import (
 from nova.devel.service import FakeError, TokenOwner
 from nova.model.base import JsonValue
 
-Record = TypeVar("Record", bound=Resource)
-Record_co = TypeVar("Record_co", bound=Resource, covariant=True)
+Record = TypeVar("Record", bound=NeutronResource)
+Record_co = TypeVar("Record_co", bound=NeutronResource, covariant=True)
 
 LONGEST = 255  # characters of a name
 MAC = re.compile("([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
@@ -206,7 +206,7 @@ FLOATING: NeutronKind[FloatingRecord] = NeutronKind("floatingip", "FloatingIP", 
     "floating_ip_address": NetworkMember(_or_null(is_address), "an address", put=False, guarded=True),
     "fixed_ip_address": NetworkMember(_or_null(is_address), "an address"), "dns_name": TEXT._replace(put=False),
     "dns_domain": TEXT._replace(put=False)})
-KINDS: tuple[NeutronKind[Resource], ...] = (NETWORK, SUBNET, PORT, GROUP, RULE, ROUTER, FLOATING)
+KINDS: tuple[NeutronKind[NeutronResource], ...] = (NETWORK, SUBNET, PORT, GROUP, RULE, ROUTER, FLOATING)
 
 
 def checked(kind: NeutronKind[Record], given: Mapping[str, JsonValue], caller: TokenOwner, is_new: bool) -> Record:

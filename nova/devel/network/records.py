@@ -8,7 +8,7 @@ from typing import TypedDict
 from nova.model.base import JsonValue
 
 
-class Resource(TypedDict, total=False):
+class NeutronResource(TypedDict, total=False):
     """Members of every resource."""
 
     id: str
@@ -27,7 +27,7 @@ _OfNetwork = TypedDict("_OfNetwork", {
     "provider:segmentation_id": int | None}, total=False)
 
 
-class NetworkRecord(_OfNetwork, Resource, total=False):
+class NetworkRecord(_OfNetwork, NeutronResource, total=False):
     admin_state_up: bool
     shared: bool
     is_default: bool
@@ -44,7 +44,7 @@ class AddressPool(TypedDict):
     end: str
 
 
-class SubnetRecord(Resource, total=False):
+class SubnetRecord(NeutronResource, total=False):
     network_id: str
     ip_version: int
     cidr: str
@@ -67,7 +67,7 @@ _OfPort = TypedDict("_OfPort", {
     "binding:vnic_type": str, "binding:host_id": str, "binding:profile": dict[str, JsonValue]}, total=False)
 
 
-class PortRecord(_OfPort, Resource, total=False):
+class PortRecord(_OfPort, NeutronResource, total=False):
     network_id: str
     admin_state_up: bool
     fixed_ips: list[FixedIp]
@@ -91,11 +91,11 @@ class BindingRecord(TypedDict):
     vif_details: dict[str, bool | str]
 
 
-class GroupRecord(Resource, total=False):
+class GroupRecord(NeutronResource, total=False):
     stateful: bool
 
 
-class RuleRecord(Resource, total=False):
+class RuleRecord(NeutronResource, total=False):
     security_group_id: str
     port_range_min: int | None
     port_range_max: int | None
@@ -114,13 +114,13 @@ class RouterGateway(TypedDict, total=False):
     external_fixed_ips: list[FixedIp]
 
 
-class RouterRecord(Resource, total=False):
+class RouterRecord(NeutronResource, total=False):
     admin_state_up: bool
     external_gateway_info: RouterGateway | None
     status: str
 
 
-class FloatingRecord(Resource, total=False):
+class FloatingRecord(NeutronResource, total=False):
     floating_network_id: str
     floating_ip_address: str
     subnet_id: str | None

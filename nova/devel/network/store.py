@@ -22,7 +22,7 @@ from nova.devel.network.kinds import (
     Record,
     is_privileged,
 )
-from nova.devel.network.records import BindingRecord, GroupRecord, PortRecord, Resource, SubnetRecord
+from nova.devel.network.records import BindingRecord, GroupRecord, NeutronResource, PortRecord, SubnetRecord
 from nova.devel.service import FakeCall, TokenOwner
 from nova.model.base import Json, utcnow
 
@@ -156,7 +156,7 @@ class FakeNetworkStore:
         """Return the number of a project's resources."""
         return sum(one["project_id"] == project_id for one in self.things[f"{name}s"].values())
 
-    def check_quota(self, kind: NeutronKind[Resource], project_id: str) -> None:
+    def check_quota(self, kind: NeutronKind[NeutronResource], project_id: str) -> None:
         """Raise 409 if one more resource would exceed the quota."""
         if 0 <= self.limit(project_id, kind.name) <= self.used(project_id, kind.name):
             raise NetworkError(409, "OverQuota", f"Quota exceeded for resources: ['{kind.name}'].")
@@ -195,7 +195,7 @@ _PACKED: type[tuple[_Shelves, _Shelves, dict[str, dict[str, int]], int]] = tuple
     _Shelves, _Shelves, dict[str, dict[str, int]], int]
 
 
-def is_own(thing: Resource, owner: TokenOwner) -> bool:
+def is_own(thing: NeutronResource, owner: TokenOwner) -> bool:
     """Return whether the resource belongs to the token's project."""
     return owner.project_id is not None and thing["project_id"] == owner.project_id
 
@@ -211,12 +211,12 @@ def check_writer(owner: TokenOwner, rule: str) -> None:
         raise forbidden(rule)
 
 
-def touch(thing: Resource, members: Mapping[str, object]) -> None:
+def touch(thing: NeutronResource, members: Mapping[str, object]) -> None:
     """Change members, and increment the revision."""
     cast(dict[str, object], thing).update(members, revision_number=thing["revision_number"] + 1, updated_at=time_text())
 
 
-def check_revision(thing: Resource, call: FakeCall) -> None:
+def check_revision(thing: NeutronResource, call: FakeCall) -> None:
     """Raise 412 if the caller changes an outdated revision (If-Match)."""
     wanted = call.http.headers.get("If-Match")
     if wanted is not None and wanted.strip('"') != f"revision_number={thing['revision_number']}":

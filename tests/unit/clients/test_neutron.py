@@ -19,9 +19,9 @@ from nova.clients import neutron as client_module
 from nova.clients import session
 from nova.clients.neutron_caller import NeutronCaller
 from nova.clients.neutron_values import (
-    NetworkRecord,
-    QuotaRecord,
-    ResourceRequestRecord,
+    NetworkJson,
+    QuotaJson,
+    ResourceRequestJson,
     asked,
     counted,
     network,
@@ -211,26 +211,26 @@ def test_call_when_no_time_is_left_for_another_attempt_then_it_is_not_made(fake)
 
 
 def test_resource_request_when_of_either_format_then_groups():
-    old = asked(ResourceRequestRecord(resources={"NET_BW_EGR_KILOBIT_PER_SEC": 1000}, required=("CUSTOM_PHYSNET_0",)))
+    old = asked(ResourceRequestJson(resources={"NET_BW_EGR_KILOBIT_PER_SEC": 1000}, required=("CUSTOM_PHYSNET_0",)))
     assert [(one.id, dict(one.resources), one.traits) for one in old.groups] == [
         ("", {"NET_BW_EGR_KILOBIT_PER_SEC": 1000}, ("CUSTOM_PHYSNET_0",))]
     new = asked(decoding.convert({"request_groups": [{"id": "g1", "resources": {"A": 1}, "required": []},
                                                      {"id": "g2", "resources": {"B": 2}, "required": ["T"]}],
-                                  "same_subtree": ["g1", "g2"]}, ResourceRequestRecord))
+                                  "same_subtree": ["g1", "g2"]}, ResourceRequestJson))
     assert [one.id for one in new.groups] == ["g1", "g2"] and new.same_subtree == ("g1", "g2")
-    assert asked(None).groups == asked(ResourceRequestRecord()).groups == ()
+    assert asked(None).groups == asked(ResourceRequestJson()).groups == ()
 
 
 def test_quota_when_with_and_without_details_then_room_is_what_is_known():
-    assert counted({"port": QuotaRecord(limit=10, used=7, reserved=1)})["port"].room == 2
-    assert counted({"port": QuotaRecord(limit=-1, used=7)})["port"].room is None
+    assert counted({"port": QuotaJson(limit=10, used=7, reserved=1)})["port"].room == 2
+    assert counted({"port": QuotaJson(limit=-1, used=7)})["port"].room is None
     assert counted({"port": 10})["port"].room is None
 
 
 def test_network_when_it_has_several_segments_then_its_physical_network_is_found():
     found = network(decoding.convert({"id": "n", "segments": [
         {"provider:network_type": "vxlan", "provider:physical_network": None},
-        {"provider:network_type": "vlan", "provider:physical_network": "p1"}]}, NetworkRecord))
+        {"provider:network_type": "vlan", "provider:physical_network": "p1"}]}, NetworkJson))
     assert (found.physical_network, found.tunnelled) == ("p1", True)
 
 

@@ -66,7 +66,7 @@ def test_rebuild_when_all_is_lost_then_what_servers_prove_is_there_again(cloud: 
         epoch=7, scheduler_hints={"group": group}))
     assert cloud.rebuild() == 0
     with cloud.api.reading() as tx:
-        row = ledger.get(tx, uuid, Scope(project_id="demo"))
+        row = tx.execute(sa.select(api.ledger).where(api.ledger.c.server_uuid == uuid)).one()
         usage = ledger.usage(tx, "demo", "joe")
         flavor = flavors.get(tx, "9", Scope(project_id="demo"))
         [pair] = keypairs.select(tx, KeypairQuery(user_id="joe"), 10)
