@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ PINS = Path(__file__).with_name("pins")
 SOURCES = ("nova", "alembic", "etc", "setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "README.rst")
 DISTRIBUTION = "nova-iaas"
 UV = "uv==0.13.9"
+REMOVAL_S = 60.0
 # This project's mechanism driver for Neutron without agents, installed next to Neutron.
 MECHANISM_DRIVER = Path(__file__).with_name("bind_at_once")
 
@@ -137,7 +139,7 @@ class Builder:
     def _copy_active(self, name: str) -> None:
         """Copy the active environment by hard links: uv replaces files by new ones, so the active one keeps its own."""
         active, target = (self.layout.venvs / ACTIVE).resolve(), self.layout.venvs / name
-        shutil.rmtree(target, ignore_errors=True)
+        _remove(target)
         shutil.copytree(
             active, target, symlinks=True, copy_function=os.link, ignore=shutil.ignore_patterns(".stamp", ".lock")
         )
@@ -235,6 +237,16 @@ class Builder:
 
     def _write_stamp(self, name: str, text: str) -> None:
         self._stamp_file(name).write_text(text)
+
+
+def _remove(path: Path) -> None:
+    """Remove a directory. A program that a killed run started may still write there, for seconds."""
+    end = time.monotonic() + REMOVAL_S
+    while path.exists() and time.monotonic() < end:
+        shutil.rmtree(path, ignore_errors=True)
+        time.sleep(0.1)
+    if path.exists():
+        shutil.rmtree(path)
 
 
 def not_built(command: list[str], words: str, log: Path) -> StackError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -203,3 +204,26 @@ def test_release_when_its_making_was_interrupted_then_the_active_one_serves_and_
     assert (builder.layout.venvs / "nova" / "package").read_text() == "2"
     assert builder.nova() == "unchanged"
 
+
+
+def test_release_when_a_program_of_a_killed_run_still_writes_there_then_it_is_removed_when_that_ends(
+        builder, checkout, uv, monkeypatch) -> None:
+    builder.nova()
+    active = Releases(builder.layout.venvs).active
+    (checkout / "nova" / "a.py").write_text("2")
+    uv.die()
+    with pytest.raises(StackError):
+        builder.nova()
+    uv.live()
+    [left] = [path for path in builder.layout.venvs.glob("nova-*") if path.name != active]
+    removes = shutil.rmtree
+
+    def busy(path: Path, ignore_errors: bool = False) -> None:
+        if path == left and len(tries) < 2:
+            tries.append(path)  # a file was written meanwhile: the directory is not empty
+            return
+        removes(path, ignore_errors=ignore_errors)
+    tries: list[Path] = []
+    monkeypatch.setattr(shutil, "rmtree", busy)
+    assert builder.nova() == "updated the package" and len(tries) == 2
+    assert (builder.layout.venvs / "nova" / "package").read_text() == "2"
