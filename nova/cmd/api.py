@@ -23,6 +23,7 @@ from nova.rpc.interface import Contract
 
 if TYPE_CHECKING:
     import socket
+    import ssl
     from wsgiref.types import WSGIApplication
 
     from nova.legacy.signatures.taken import TakenSignatures
@@ -177,7 +178,7 @@ def check_local(options: Options, believing: str, listen: str, address: str) -> 
                    "is reachable by others: listen on 127.0.0.1, or use keystone; [api]noauth2_anywhere is for trials")
 
 
-def tls(group: WsgiOptions) -> Library:
+def tls(group: WsgiOptions) -> ssl.SSLContext | None:
     """Return the TLS context of ``[wsgi]``; None for plain HTTP. Raises service.CannotStart with the wrong option."""
     if not (group.ssl_cert_file or group.ssl_key_file):
         return None

@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 
 class HostUpdate(Batch):
-    """A message to a host, and its result. ``anew``: the host must read all of its networks again."""
+    """A message to a host, and its result. If ``anew`` is set, the host reads all of its networks again."""
 
     def __init__(self) -> None:
         super().__init__()
