@@ -78,10 +78,11 @@ class Reporting:
         except Exception as error:  # after the bus was closed, its library raises anything
             if self.stopped:
                 return  # the bus was closed meanwhile
-            if not isinstance(error, errors.NovaError):
-                raise
-            LOG.error("the conductors refused to register %s; it is not listed as a service: %s", self.binary,
-                      error.message)
+            if isinstance(error, errors.NovaError):
+                LOG.error("the conductors refused to register %s; it is not listed as a service: %s", self.binary,
+                          error.message)
+            else:
+                LOG.exception("%s could not register; it is not listed as a service until it is restarted", self.binary)
 
     def begin(self, contracts: tuple[type[Contract], ...]) -> None:
         """Register, and start heartbeats once the conductor has answered."""

@@ -124,6 +124,8 @@ NotEnrolledFor = kinds.Forbidden.row("host.not_enrolled_for",
     "{host} --runs ...` on a controller.")
 NotFound = kinds.NotFound.row("host.not_found", "Compute host {host} could not be found.",
     "List the hosts with `openstack compute service list`, as an administrator.")
+NotMarked = kinds.Unavailable.row("host.not_marked", "This host cannot record its state in {path}: {reason}.",
+    "Free space under [DEFAULT]state_path, and make it writable for the users of this host's services.")
 NotPlugged = kinds.HostRefused.row("host.not_plugged", "Interface {id} cannot be {what} {bridge}: {reason}.")
 NotRegistered = kinds.Conflict.row("host.not_registered",
     "nova-compute on '{host}' is not registered with id {host_id}.",

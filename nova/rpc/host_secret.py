@@ -96,9 +96,9 @@ class HostSecret:
         """Record that the cloud is in bounded mode, so that this host does not leave it because an option is missing.
         In upstream mode, record that others could read the secret."""
         if self._enrols_itself:
-            (self._folder / SHARED).touch(0o644)
+            _mark(self._folder / SHARED)
         if answer.mode == SecurityMode.BOUNDED:
-            (self._folder / BOUNDED).touch(0o644)
+            _mark(self._folder / BOUNDED)
         return answer
 
     def _replace_shared(self, change: Callable[[str], object]) -> None:
@@ -171,6 +171,14 @@ def peek(state_path: Path, name: str = FILE) -> str:
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return (state_path / name).read_text().strip()
     return ""
+
+
+def _mark(path: Path) -> None:
+    """Create an empty marker file. One that another daemon of this host created stays as it is: its owner may be
+    another user, so that opening it would be refused. Raises host.NotMarked."""
+    with failures.replaced(OSError, lambda error: errors.host.NotMarked(path=path, reason=error.strerror)), \
+            contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
 
 
 def _make(path: Path) -> None:

@@ -50,6 +50,20 @@ def test_start_when_the_conductor_refuses_then_the_daemon_goes_on_and_the_log_sa
     made.stop()
 
 
+def test_start_when_registering_fails_unexpectedly_then_the_log_names_the_service(
+        caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    conductor = Conductor()
+    made = reporting(conductor)
+
+    def defect(_registration: Registration) -> Registered:
+        raise ZeroDivisionError
+    monkeypatch.setattr(conductor, "register", defect)
+    made.start()
+    until(lambda: "nova-novncproxy could not register" in caplog.text, "it is logged")
+    assert "ZeroDivisionError" in caplog.text
+    made.stop()
+
+
 def test_beat_then_it_says_the_time_and_registers_again_where_it_is_not_known() -> None:
     conductor = Conductor()
     made = reporting(conductor)

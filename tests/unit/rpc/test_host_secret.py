@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from nova import errors
 from nova.model.host.services import Registered, Registration
+from nova.model.security.security_modes import SecurityMode
 from nova.rpc import host_secret
-from nova.rpc.host_secret import FILE, NEXT, TOKEN, HostSecret
+from nova.rpc.host_secret import BOUNDED, FILE, NEXT, TOKEN, HostSecret
 
 REGISTRATION = Registration(host="h", binary="nova-compute", topic="compute")
 GIVEN = "7" * 64
@@ -135,6 +138,45 @@ def test_introduction_when_others_can_read_the_token_then_it_is_not_used(tmp_pat
     put(tmp_path / TOKEN, mode=0o644)
     with pytest.raises(errors.host.DamagedSecret, match="chmod 600"):
         own.introduce(Conductor(own, GIVEN).register, REGISTRATION, str)
+
+
+class Bounded(Conductor):
+    """Answers that the cloud is in bounded mode."""
+
+    def register(self, registration: Registration) -> Registered:
+        return msgspec.structs.replace(super().register(registration), mode=SecurityMode.BOUNDED)
+
+
+def test_introduction_when_another_users_daemon_marked_the_mode_then_it_registers(tmp_path: Path, monkeypatch) -> None:
+    own, real = HostSecret(tmp_path), os.open
+    (tmp_path / BOUNDED).touch(0o444)
+
+    def as_another_user(path: Any, flags: int, *rest: Any, **named: Any) -> int:
+        if Path(path) == tmp_path / BOUNDED and not flags & os.O_EXCL:
+            raise PermissionError(errno.EACCES, "Permission denied")  # root, who may run this test, is never refused
+        return real(path, flags, *rest, **named)
+
+    def not_the_owner(*_args: Any, **_named: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+    monkeypatch.setattr(os, "open", as_another_user)
+    monkeypatch.setattr(os, "utime", not_the_owner)
+    assert own.introduce(Bounded(own, own("h")[0]).register, REGISTRATION, str).mode == SecurityMode.BOUNDED
+
+
+def test_introduction_when_the_mode_cannot_be_marked_then_it_is_unavailable_and_works_later(tmp_path: Path,
+                                                                                          monkeypatch) -> None:
+    own, real = HostSecret(tmp_path), os.open
+
+    def full(path: Any, *rest: Any, **named: Any) -> int:
+        if Path(path) == tmp_path / BOUNDED:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, *rest, **named)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "open", full)
+        with pytest.raises(errors.Unavailable, match="bounded_mode: No space left on device"):
+            own.introduce(Bounded(own, own("h")[0]).register, REGISTRATION, str)
+    own.introduce(Bounded(own, own("h")[0]).register, REGISTRATION, str)
+    assert (tmp_path / BOUNDED).exists()
 
 
 # -- another secret, while daemons run
