@@ -29,9 +29,14 @@ def body(status: int, message: str, retry_after: int | None = None) -> bytes:
     return msgspec.json.encode({NAMES.get(status, OTHER_NAME): inner})
 
 
+#: Errors of status 500 whose message is made for users.
+FOR_USERS = frozenset({errors.server.AttachFailed.code})
+
+
 def described(error: Exception, request_id: str) -> tuple[int, str]:
-    """Return (status, message) of an error. Bugs, and exceptions other than nova's errors, show no internals."""
-    if isinstance(error, errors.NovaError) and error.status != 500:
+    """Return (status, message) of an error. Bugs, other errors of status 500, and exceptions other than nova's errors
+    show no internals."""
+    if isinstance(error, errors.NovaError) and (error.status != 500 or error.code in FOR_USERS):
         return error.status, error.message
     return 500, UNEXPECTED.format(request_id=request_id)
 

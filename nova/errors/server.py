@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from nova.errors import kinds
 
+AttachFailed = kinds.HostRefused.row("server.attach_failed",
+    "The host of instance {server} could not complete the request, which is undone: {reason}",
+    "Correct what the message names, or ask an operator: `openstack server event list SERVER` has the request.")
 AttachInterrupted = kinds.Conflict.row("server.attach_interrupted",
     "Attaching an interface to instance {server} was interrupted by another action on it.")
 AttachSlow = kinds.Unavailable.row("server.attach_slow",

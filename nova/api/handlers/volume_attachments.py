@@ -40,7 +40,7 @@ def create(req: Request, server_id: str) -> dict[str, object] | None:
     """Attach a volume. Up to 2.100 responds when the guest has it; later versions when all checks passed.
 
     Raises server.NotFound, volume.NotFound (404); server.Locked, server.WrongState (409); Invalid (400): the volume, or
-    the requested device; Forbidden (403): too many disks.
+    the requested device; Forbidden (403): too many disks; server.AttachFailed (500): the host refused.
     """
     asked, waits = req.body["volumeAttachment"], versions.attaching_is_waited_for(req.version)
     found = _actor(req, server_id, "attach_volume")

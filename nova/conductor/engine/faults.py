@@ -22,13 +22,13 @@ ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b(?::\d+)?")
 def fault_of(error: errors.NovaError, op: Op) -> Fault:
     """Return the fault. The message is for the owner, without host names and host paths; the details for admins keep
     them."""
-    return Fault(code=error.status if error.status >= 500 else 500, message=_for_owner(error, op)[:LONGEST],
+    return Fault(code=error.status if error.status >= 500 else 500, message=for_owner(error, op)[:LONGEST],
                  details=op.progress.fault_details or op.progress.traceback or error.message,
                  created_at=utcnow())
 
 
-def _for_owner(error: errors.NovaError, op: Op) -> str:
-    """Return the message for the owner; if a service did not answer, all addresses are removed."""
+def for_owner(error: errors.NovaError, op: Op) -> str:
+    """Return the error's message for the owner, without the names, paths and addresses of hosts; if a service did not answer, all addresses are removed."""
     message = error.message
     if isinstance(error, errors.Unavailable):
         message = ADDRESS.sub("a host of the cloud", ANY_URI.sub("a service of the cloud", message))
@@ -45,4 +45,4 @@ def nameless(message: str, op: Op) -> str:
     return message
 
 
-__all__ = ["fault_of", "nameless"]
+__all__ = ["fault_of", "for_owner", "nameless"]

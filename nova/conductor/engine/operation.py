@@ -85,11 +85,13 @@ class ProposedHost(NamedTuple):
 
 
 class FailedWith(Value):
-    """The error that a step failed with, in its wire format."""
+    """The error that a step failed with, in its wire format. ``for_owner``: the message without names, paths and
+    addresses of hosts, which is all that a tenant is told."""
 
     kind: str = "bug"
     code: str = ""
     message: str = "interrupted"
+    for_owner: str = ""
 
 
 class OperationProgress(Value):

@@ -17,7 +17,7 @@ PART = 10  # a caller waits at most a tenth longer than the operation takes
 def wait_for_success(deps: Deps, entry: Entry, end: float, waits_s: float) -> operations.OperationState:
     """Return the operation's state when it has succeeded; raise the error that it failed with.
 
-    Raises server.AttachSlow if it has not ended by ``end``, by the monotonic clock, which is ``waits_s`` after the
+    Raises server.AttachFailed if the host refused; server.AttachSlow if it has not ended by ``end``, by the monotonic clock, which is ``waits_s`` after the
     call; server.AttachInterrupted if another operation overtook it.
     """
     began = time.monotonic()
@@ -29,14 +29,16 @@ def wait_for_success(deps: Deps, entry: Entry, end: float, waits_s: float) -> op
         if found.outcome == "success":
             return found
         if found.outcome is not None or found.direction == "undo":
-            raise _fault(found)
+            raise _fault(found, entry.server_uuid)
         pause = min(max(LOOK_S, (time.monotonic() - began) / PART), LONGEST_PAUSE_S)
         if time.monotonic() + pause > end:
             raise errors.server.AttachSlow(server=entry.server_uuid, seconds=waits_s)
         concurrency.sleep(pause)
 
 
-def _fault(found: operations.OperationState) -> errors.NovaError:
-    fault = decoding.convert(found.data, OperationProgress).fault or FailedWith(
-        code=errors.Bug.code, message=found.fault or errors.Bug.message)
-    return errors.from_wire(fault.kind, fault.code, fault.message, {})
+def _fault(found: operations.OperationState, server_uuid: str) -> errors.NovaError:
+    """Return the error for the caller, who may be a tenant: with the message for the server's owner."""
+    fault = decoding.convert(found.data, OperationProgress).fault or FailedWith(code=errors.Bug.code)
+    if fault.kind == errors.HostRefused.kind:
+        return errors.server.AttachFailed(server=server_uuid, reason=fault.for_owner)
+    return errors.from_wire(fault.kind, fault.code, fault.for_owner or errors.Bug.message, {})

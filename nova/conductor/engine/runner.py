@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from nova import concurrency, context, errors, failures, faults, metrics
 from nova.conductor.engine import announce, operation_events
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.faults import fault_of
+from nova.conductor.engine.faults import fault_of, for_owner
 from nova.conductor.engine.operation import FailedWith, Op, Result, Secrets
 from nova.conductor.engine.workflow import Step, Workflow, by_host, entries_of
 from nova.db.server.server_row import ServerRow
@@ -231,7 +231,8 @@ class Runner:
                            "step": workflow.steps[position].name, "error_code": error.code})
         op.error = error
         operation_events.step_ended(op, "Error", error.message)
-        op.note(fault=FailedWith(kind=error.kind, code=error.code, message=error.message))
+        op.note(fault=FailedWith(kind=error.kind, code=error.code, message=error.message,
+                                 for_owner=for_owner(error, op)))
         unclear = workflow.steps[position].repeats_on_bug and type(error) is errors.Bug
         here_again = op.progress.committed or unclear or (isinstance(error, workflow.again_on)
                                                  and not workflow.goes_back(error, position, op))

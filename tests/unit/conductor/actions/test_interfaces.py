@@ -163,6 +163,16 @@ def test_attach_when_the_host_refuses_then_the_caller_has_its_words_and_nothing_
     assert cloud.journal(uuid)[-1].outcome == "error"
 
 
+@pytest.mark.parametrize("kind", [errors.HostRefused, errors.Unavailable], ids=["refused", "away"])
+def test_attach_when_it_fails_then_a_tenant_learns_no_name_and_path_of_the_host(make, kind):
+    cloud = make(False)
+    [uuid] = cloud.active()
+    cloud.computes["host1"].answers["attach"] = refused(kind("host1 cannot read /var/lib/nova/x: permission denied"))
+    with pytest.raises(kind, match="cannot read a file of the host: permission denied") as failed:
+        attach(cloud, uuid)
+    assert "host1" not in failed.value.message
+
+
 @BOTH
 @pytest.mark.parametrize("error", [REFUSED, AWAY, CRASH], ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("step, method", steps_of(ATTACH_INTERFACE))
@@ -276,7 +286,7 @@ def test_attach_when_the_host_says_nothing_then_the_address_stays_taken_until_it
         host.guests[order.server_uuid] = order.build  # it did it all the same
         raise errors.Unavailable("host1 did not answer")
     host.answers.update(attach=silent, detach=silent)
-    with pytest.raises(errors.Unavailable, match="host1 did not answer"):
+    with pytest.raises(errors.Unavailable, match="the host did not answer"):
         attach(cloud, uuid)
     cloud.idle()
     assert len(cloud.deps.networking.held) == 1 and ids(cloud, uuid)[1:] == list(cloud.deps.networking.held)
@@ -297,7 +307,7 @@ def test_attach_when_the_host_says_nothing_then_a_delete_ends_it_and_the_host_ow
     def silent(kind: str, order: Any) -> Any:
         raise errors.Unavailable("host1 did not answer")
     cloud.computes["host1"].answers.update(attach=silent, detach=silent, destroy=silent)
-    with pytest.raises(errors.Unavailable, match="host1 did not answer"):
+    with pytest.raises(errors.Unavailable, match="the host did not answer"):
         attach(cloud, uuid)
     cloud.idle()
     assert ids(cloud, uuid)[1:] == list(cloud.deps.networking.held) != []
