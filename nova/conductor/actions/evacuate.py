@@ -17,9 +17,9 @@ from nova.conductor.actions.move_requests import (
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Retry, Workflow
-from nova.conductor.steps import move_ends, moves
+from nova.conductor.steps import move_claims, moves
 from nova.conductor.steps.guests import ORDERS, fence
-from nova.conductor.steps.moves import AskDestination, CleanUpEarlierMoves, ask, rebind, remove
+from nova.conductor.steps.moves import AskDestination, ask, rebind, remove
 from nova.conductor.steps.placement import taken
 from nova.db.host import services
 from nova.db.server import migrations
@@ -58,14 +58,14 @@ class Evacuations:
                    {"admin_password": order.admin_password})
 
 
-class Evacuation(move_ends.MoveArguments):
+class Evacuation(moves.MoveArguments):
     """Arguments of an evacuation. ``on_shared_storage``: as the request states; None: the hosts detect it."""
 
     on_shared_storage: bool | None = None
     stay_off: bool = False
 
 
-class Evacuate(CleanUpEarlierMoves):
+class Evacuate(move_claims.CleanUpEarlierMoves):
     """Finish the overtaken move, as far as possible without the server's own host."""
 
     event = "rebuild_server"
@@ -87,12 +87,12 @@ class RebuildAtDestination(AskDestination):
         return {}
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        rebind(deps, op, move_ends.destination(op))
+        rebind(deps, op, moves.destination(op))
         shared = op.asked(Evacuation).on_shared_storage
-        build = msgspec.structs.replace(move_ends.build_at(deps, op, move_ends.destination(op)),
+        build = msgspec.structs.replace(moves.build_at(deps, op, moves.destination(op)),
                                         admin_password=op.secrets.get("admin_password"))
         order = RebuildOrder(server_uuid=op.uuid, fence=fence(op), build=build, keep_disks=shared,
-                             start=move_ends.runs(op) and not op.asked(Evacuation).stay_off)
+                             start=moves.runs(op) and not op.asked(Evacuation).stay_off)
         outcome = ask(deps, ComputeRPC.rebuild_guests, taken(op).host, op, order)
         if shared is None:
             shared = outcome.arrival is not None and outcome.arrival.shared
@@ -100,21 +100,21 @@ class RebuildAtDestination(AskDestination):
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         for op in ops:
-            deps.networking.follow(tx, op, move_ends.source(op).host)
+            deps.networking.follow(tx, op, moves.source(op).host)
         return {}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             if op.progress.host:
                 apart = op.progress.shared is False or op.asked(Evacuation).on_shared_storage is False
-                remove(deps, op, move_ends.destination(op), keep_disks=not apart)
-                rebind(deps, op, move_ends.source(op))
+                remove(deps, op, moves.destination(op), keep_disks=not apart)
+                rebind(deps, op, moves.source(op))
 
 
 def evacuated(ops: Sequence[Op]) -> Mapping[str, object]:
     """Assign the server to the destination. A server that was off, or with ``stay_off``, stays off."""
-    places = {op.uuid: move_ends.row_at(op, move_ends.destination(op)) for op in ops}
-    off = {op.uuid for op in ops if not move_ends.runs(op) or op.asked(Evacuation).stay_off}
+    places = {op.uuid: moves.row_at(op, moves.destination(op)) for op in ops}
+    off = {op.uuid for op in ops if not moves.runs(op) or op.asked(Evacuation).stay_off}
     return {**{name: PerServer({uuid: place[name] for uuid, place in places.items()})
                for name in ("host", "node", "availability_zone")},
             "vm_state": PerServer({op.uuid: (VmState.STOPPED if op.uuid in off else VmState.ACTIVE).value
@@ -126,14 +126,14 @@ def evacuated(ops: Sequence[Op]) -> Mapping[str, object]:
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """Add a pending cleanup that removes the guest from the old host; its claim there stays until the cleanup is
     done."""
-    move = move_ends.move_of(op)
+    move = moves.move_of(op)
     if error is not None:
         migrations.advance(tx, move, status=status.FAILED)
         return {}
     arguments = {"instance_name": op.asked(Evacuation).instance_name, "operation_id": str(op.entry.id), "move": move}
     if op.progress.shared:
         arguments["keep_disks"] = "1"
-    services.add_cleanups(tx, [{"host": move_ends.source(op).host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
+    services.add_cleanups(tx, [{"host": moves.source(op).host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
                        "step": "destroy_guests", "arguments": arguments}])
     migrations.advance(tx, move, status=status.DONE)
     return {}
@@ -145,7 +145,7 @@ EVACUATE = Workflow(
     Evacuate(),                                               # finish the overtaken move, without the old host
     steps.SelectHosts(),
     take_host,                                                # --- the steps below depend on the host ---
-    moves.ClaimMove(),                                        # claim both hosts; undo: only the old one
+    move_claims.ClaimMove(),                                  # claim both hosts; undo: only the old one
     steps.ConnectAtDestination(),                             # volumes; undo: only the old host's
     RebuildAtDestination(task=TaskState.REBUILD_SPAWNING),    # undo: destroy there, or pending cleanup
     steps.MoveVolumes(),                                      # revoke the old host's access

@@ -17,7 +17,7 @@ from nova.conductor.actions.move_requests import MovePlan, begin_move, check_sou
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Retry, Workflow
-from nova.conductor.steps import move_ends, moves
+from nova.conductor.steps import move_claims, moves
 from nova.conductor.steps.guests import ORDERS, fence
 from nova.conductor.steps.moves import MoveStep, ask, ask_source, each, place, rebind, remove
 from nova.conductor.steps.placement import taken
@@ -152,7 +152,7 @@ def wait_for_checks(deps: Deps, entry: states.Entry) -> None:
     end = time.monotonic() + CHECKS_S
     while time.monotonic() < end:
         with deps.cell.reading() as tx:
-            newest = migrations.by_uuid(tx, move_ends.uuid_of(entry.server_uuid, entry.id))
+            newest = migrations.by_uuid(tx, moves.uuid_of(entry.server_uuid, entry.id))
         if newest is None or newest.status in (RUNNING, POST_MIGRATING):
             return
         if newest.status in OVER:
@@ -169,7 +169,7 @@ def _raise_fault(deps: Deps, entry: states.Entry) -> None:
         raise errors.move.ChecksFailed(why=action.fault or "it could not be started")
 
 
-class LiveMigrate(move_ends.MoveArguments):
+class LiveMigrate(moves.MoveArguments):
     """Arguments of a live migration. ``block``: copy the disks; None: the hosts detect it."""
 
     block: bool | None = None
@@ -183,7 +183,7 @@ class DescribeGuest(MoveStep):
     event = "compute_check_can_live_migrate_source"
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        outcome = ask_source(deps, ComputeRPC.describe_guests, op, move_ends.order_at(deps, op, move_ends.source(op)))
+        outcome = ask_source(deps, ComputeRPC.describe_guests, op, moves.order_at(deps, op, moves.source(op)))
         return {"offer": outcome.source}
 
 
@@ -196,7 +196,7 @@ class PrepareLiveMigration(MoveStep):
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         asked = op.asked(LiveMigrate)
         arriving = deps.networking.prepare_arrival(op, taken(op).host)
-        order = move_ends.first_order(deps, op, move_ends.destination(op), op.progress.offer,
+        order = moves.first_order(deps, op, moves.destination(op), op.progress.offer,
                                       block=asked.block, over_commit=bool(asked.over_commit))
         order = msgspec.structs.replace(order, build=msgspec.structs.replace(order.build, interfaces=arriving))
         outcome = ask(deps, ComputeRPC.prepare_arrivals, taken(op).host, op, order)
@@ -208,7 +208,7 @@ class PrepareLiveMigration(MoveStep):
         they may be the guest's only ones."""
         for op in ops:
             if op.progress.host:
-                remove(deps, op, move_ends.destination(op), keep_disks=op.progress.shared is not False)
+                remove(deps, op, moves.destination(op), keep_disks=op.progress.shared is not False)
                 deps.networking.abandon_arrival(op, taken(op).host)
 
 
@@ -220,10 +220,10 @@ class MigrateGuests(MoveStep):
     status, event, repeats_on_bug = RUNNING, "compute_live_migration", True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        end = move_ends.source(op)
+        end = moves.source(op)
         order = LiveOrder(server_uuid=op.uuid, instance_name=op.asked(LiveMigrate).instance_name, fence=fence(op),
                           arrival=op.progress.arrival or GuestArrival(),
-                          build=move_ends.build_at(deps, op, end))
+                          build=moves.build_at(deps, op, end))
         try:
             ask(deps, ComputeRPC.migrate_guests, end.host, op, order)
         except errors.Overtaken:
@@ -239,20 +239,20 @@ class MigrateGuests(MoveStep):
         arrived."""
         op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: None)
         host = taken(op).host
-        order = move_ends.move_order(deps, op, move_ends.destination(op))
+        order = moves.move_order(deps, op, moves.destination(op))
         try:
             outcome = ask(deps, ComputeRPC.land_guests, host, op, order)
         except (errors.host.NoAnswer, errors.Conflict):  # the destination is down too, or the guest is still arriving
-            raise errors.daemon.WorkflowNotYet(what=f"host {move_ends.source(op).host} or {host}") from None
+            raise errors.daemon.WorkflowNotYet(what=f"host {moves.source(op).host} or {host}") from None
         except errors.NotFound:
-            raise errors.move.SourceFailed(host=move_ends.source(op).host, server=op.uuid, why=error.message) from None
+            raise errors.move.SourceFailed(host=moves.source(op).host, server=op.uuid, why=error.message) from None
         return {"committed": True, "power_state": int(outcome.power_state)}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         """Abort any migration that still runs at the source; errors of the source are ignored."""
         for op in ops:
             with contextlib.suppress(errors.NovaError):
-                deps.compute.abort_migration(move_ends.source(op).host, op.uuid, op.entry.epoch)
+                deps.compute.abort_migration(moves.source(op).host, op.uuid, op.entry.epoch)
 
 
 class ArriveAtDestination(MoveStep):
@@ -262,12 +262,12 @@ class ArriveAtDestination(MoveStep):
     status, event = POST_MIGRATING, "compute_post_live_migration_at_destination"
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
-        return place(tx, deps, op, move_ends.destination(op))
+        return place(tx, deps, op, moves.destination(op))
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        rebind(deps, op, move_ends.destination(op))
+        rebind(deps, op, moves.destination(op))
         host = taken(op).host
-        order = move_ends.move_order(deps, op, move_ends.destination(op))
+        order = moves.move_order(deps, op, moves.destination(op))
         try:
             outcome = ask(deps, ComputeRPC.land_guests, host, op, order)
         except errors.host.NoAnswer:
@@ -285,11 +285,11 @@ class ArriveAtDestination(MoveStep):
         return {"power_state": int(outcome.power_state)}
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
-        return each(ops, lambda op: place(tx, deps, op, move_ends.source(op)))
+        return each(ops, lambda op: place(tx, deps, op, moves.source(op)))
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            rebind(deps, op, move_ends.source(op))
+            rebind(deps, op, moves.source(op))
 
 
 class CleanSource(MoveStep):
@@ -298,7 +298,7 @@ class CleanSource(MoveStep):
     uses = (*ORDERS, "journal")
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        remove(deps, op, move_ends.source(op), keep_disks=bool(op.progress.shared))
+        remove(deps, op, moves.source(op), keep_disks=bool(op.progress.shared))
         return {}
 
 
@@ -320,22 +320,22 @@ def arrived(ops: Sequence[Op]) -> Mapping[str, object]:
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """Close the migration as completed, cancelled (a user's cancel request stopped it) or failed."""
     if error is None:
-        migrations.advance(tx, move_ends.move_of(op), status=status.COMPLETED)
+        migrations.advance(tx, moves.move_of(op), status=status.COMPLETED)
         return {}
     cancelled = actions.any_since(tx, op.uuid, "live_migration_cancel", op.entry.id)
-    migrations.advance(tx, move_ends.move_of(op), status=status.CANCELLED if cancelled else status.ERROR)
+    migrations.advance(tx, moves.move_of(op), status=status.CANCELLED if cancelled else status.ERROR)
     if op.progress.committed:  # it runs there and cannot be undone: the next move cleans up
-        return {**move_ends.row_at(op, move_ends.destination(op)), "vm_state": VmState.ERROR.value}
+        return {**moves.row_at(op, moves.destination(op)), "vm_state": VmState.ERROR.value}
     return {"vm_state": VmState.ERROR.value} if op.progress.stranded else {}
 
 
 take_host = steps.SelectNextHost()
 LIVE_MIGRATE = Workflow(
     "live-migration",
-    moves.CleanUpEarlierMoves(event="conductor_live_migrate_instance"),
+    move_claims.CleanUpEarlierMoves(event="conductor_live_migrate_instance"),
     steps.SelectHosts(),
     take_host,                                                # --- the steps below depend on the host ---
-    moves.ClaimMove(),                                        # claim both hosts; undo: only the old one
+    move_claims.ClaimMove(),                                  # claim both hosts; undo: only the old one
     moves.CheckDestination(),                                 # check that it answers
     steps.ConnectAtDestination(),                             # volumes; undo: only the source's
     DescribeGuest(),                                          # the source describes the guest
@@ -344,7 +344,7 @@ LIVE_MIGRATE = Workflow(
     ArriveAtDestination(),                                    # the row and the guest belong to the destination
     CleanSource(),                                            # remove the guest there, or pending cleanup
     steps.MoveVolumes(),                                      # revoke the source's access
-    moves.EndMove(),                                          # release the old claim
+    move_claims.EndMove(),                                    # release the old claim
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),
     ending=arrived,

@@ -10,7 +10,7 @@ from nova.conductor.engine.begin import begin, builtins
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
 from nova.conductor.quota import quota
-from nova.conductor.steps import move_ends
+from nova.conductor.steps import moves
 from nova.db.host import services
 from nova.db.quota import ledger
 from nova.db.server import migrations, servers, states
@@ -27,7 +27,7 @@ def base(deps: Deps, row: ServerRow) -> dict[str, Any]:
             "old_flavor": row.flavor, "instance_name": name}
 
 
-ArgumentsKind = type[move_ends.MoveArguments]
+ArgumentsKind = type[moves.MoveArguments]
 
 
 class MovePlan(NamedTuple):
@@ -97,7 +97,7 @@ def _write(deps: Deps, tx: Connection, plan: MovePlan) -> states.Entry:
     if plan.row:
         servers.update(tx, plan.uuid, plan.row)
     migrations.insert(tx, NewMigration(
-        uuid=move_ends.uuid_of(plan.uuid, entry.id), server_uuid=plan.uuid, type=plan.type, status=plan.status,
+        uuid=moves.uuid_of(plan.uuid, entry.id), server_uuid=plan.uuid, type=plan.type, status=plan.status,
         user_id=row.user_id, project_id=row.project_id, source_compute=row.host, source_node=row.node,
         old_flavor=row.flavor, new_flavor=plan.flavor or row.flavor))
     if plan.flavor is not None and plan.owner is not None:
@@ -118,5 +118,5 @@ def count_resize(deps: Deps, entry: states.Entry, row: ServerRow, flavor: Flavor
         used = deps.quotas.usage(tx, row.project_id, row.user_id)
         for limits, now in ((project, used["project"]), (user, used["user"])):
             quota.check(limits, now, wanted)
-        ledger.count_as(tx, row.uuid, entry.epoch, move_ends.counted(row, row.flavor, flavor))
+        ledger.count_as(tx, row.uuid, entry.epoch, moves.counted(row, row.flavor, flavor))
     deps.api.transact(write)

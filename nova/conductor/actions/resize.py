@@ -17,10 +17,9 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Retry, Workflow
 from nova.conductor.quota import quota
-from nova.conductor.steps import move_ends, moves
+from nova.conductor.steps import move_claims, moves
 from nova.conductor.steps.guests import ORDERS
-from nova.conductor.steps.move_ends import MoveArguments
-from nova.conductor.steps.moves import MoveStep, ask, ask_source, place, rebind, remove
+from nova.conductor.steps.moves import MoveArguments, MoveStep, ask, ask_source, place, rebind, remove
 from nova.conductor.steps.placement import cleanup_hosts, taken
 from nova.db import flavors
 from nova.db.host import services
@@ -149,7 +148,7 @@ class MigrateSource(MoveStep):
     status, event = MIGRATING, "compute_resize_instance"
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        outcome = ask_source(deps, ComputeRPC.leave_guests, op, move_ends.order_at(deps, op, move_ends.source(op)))
+        outcome = ask_source(deps, ComputeRPC.leave_guests, op, moves.order_at(deps, op, moves.source(op)))
         return {"offer": outcome.source}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -160,10 +159,10 @@ class MigrateSource(MoveStep):
 def take_back(deps: Deps, op: Op) -> None:
     """Restore the source's guest. An error that its host reports leaves the server in ERROR. Raises while the host does
     not answer: no other host has the disks, so the operation waits for it."""
-    end = move_ends.source(op)
+    end = moves.source(op)
     with failures.parked(lambda error: op.note(stranded=error.message), on=errors.NovaError,
                          but=(errors.Unavailable, errors.HostRefused, errors.Overtaken)):
-        ask(deps, ComputeRPC.return_guests, end.host, op, move_ends.move_order(deps, op, end))
+        ask(deps, ComputeRPC.return_guests, end.host, op, moves.move_order(deps, op, end))
 
 
 class CopyDisks(MoveStep):
@@ -175,18 +174,18 @@ class CopyDisks(MoveStep):
     status = POST_MIGRATING
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        order = move_ends.move_order(deps, op, move_ends.destination(op), _offer(op))
+        order = moves.move_order(deps, op, moves.destination(op), _offer(op))
         ask(deps, ComputeRPC.fetch_guests, taken(op).host, op, order)
         return {}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            if op.progress.host and not move_ends.same_host(op):
-                remove(deps, op, move_ends.destination(op))
+            if op.progress.host and not moves.same_host(op):
+                remove(deps, op, moves.destination(op))
 
 
 def _offer(op: Op) -> GuestOnSource | None:
-    return None if move_ends.same_host(op) else op.progress.offer
+    return None if moves.same_host(op) else op.progress.offer
 
 
 class FinishResize(MoveStep):
@@ -196,20 +195,20 @@ class FinishResize(MoveStep):
     event = "compute_finish_resize"
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
-        return place(tx, deps, op, move_ends.destination(op))
+        return place(tx, deps, op, moves.destination(op))
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        rebind(deps, op, move_ends.destination(op))
-        order = move_ends.first_order(deps, op, move_ends.destination(op), _offer(op))
+        rebind(deps, op, moves.destination(op))
+        order = moves.first_order(deps, op, moves.destination(op), _offer(op))
         outcome = ask(deps, ComputeRPC.finish_guests, taken(op).host, op, order)
         return {"power_state": int(outcome.power_state)}
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
-        return moves.each(ops, lambda op: place(tx, deps, op, move_ends.source(op)))
+        return moves.each(ops, lambda op: place(tx, deps, op, moves.source(op)))
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            rebind(deps, op, move_ends.source(op))
+            rebind(deps, op, moves.source(op))
 
 
 # -- confirm
@@ -223,12 +222,12 @@ class CleanUpSource(MoveStep):
     status, event, repeats_on_bug = CONFIRMING, "compute_confirm_resize", True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        end = move_ends.source(op)
+        end = moves.source(op)
         if end.host != op.server.host and not moves.host_is_up(deps, end.host):  # known to be down: do not wait for it
             moves.add_removal_cleanup(deps, op, end, "it is down")
             return {"committed": True}
         try:
-            ask(deps, ComputeRPC.forget_guests, end.host, op, move_ends.order_at(deps, op, end))
+            ask(deps, ComputeRPC.forget_guests, end.host, op, moves.order_at(deps, op, end))
         except errors.Overtaken:
             raise
         except errors.NovaError:
@@ -239,7 +238,7 @@ class CleanUpSource(MoveStep):
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         for op in ops:
-            migrations.advance(tx, move_ends.move_of(op), status=FINISHED)
+            migrations.advance(tx, moves.move_of(op), status=FINISHED)
         return {}
 
 
@@ -254,7 +253,7 @@ class CheckSource(MoveStep):
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         if not _within_one_host(op):
-            ask_source(deps, ComputeRPC.leave_guests, op, move_ends.order_at(deps, op, move_ends.source(op)))
+            ask_source(deps, ComputeRPC.leave_guests, op, moves.order_at(deps, op, moves.source(op)))
         return {}
 
 
@@ -267,7 +266,7 @@ class RevertAtDestination(MoveStep):
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         asked = op.asked(EndOfResize)
         if not _within_one_host(op):
-            remove(deps, op, move_ends.MoveEnd(asked.destination, asked.destination_node, None, asked.old_flavor))
+            remove(deps, op, moves.MoveEnd(asked.destination, asked.destination_node, None, asked.old_flavor))
         return {"committed": True}
 
 
@@ -284,25 +283,25 @@ class RevertSource(MoveStep):
     event = "compute_finish_revert_resize"
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
-        return place(tx, deps, op, move_ends.source(op))
+        return place(tx, deps, op, moves.source(op))
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        end = move_ends.source(op)
+        end = moves.source(op)
         self._give_back(deps, op)
         rebind(deps, op, end)
         # the destination's guest is gone
         with failures.replaced(errors.host.NoAnswer, lambda _: errors.daemon.WorkflowNotYet(what=f"host {end.host}")):
-            outcome = ask(deps, ComputeRPC.return_guests, end.host, op, move_ends.move_order(deps, op, end))
+            outcome = ask(deps, ComputeRPC.return_guests, end.host, op, moves.move_order(deps, op, end))
         return {"power_state": int(outcome.power_state)}
 
     @staticmethod
     def _give_back(deps: Deps, op: Op) -> None:
         kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
-        flavor = move_ends.source(op).flavor
+        flavor = moves.source(op).flavor
 
         def write(tx: Connection) -> list[int]:
-            changed = ledger.undo_move(tx, op.uuid, op.entry.epoch, move_ends.move_of(op), kept)
-            ledger.count_as(tx, op.uuid, op.entry.epoch, move_ends.counted(op.server, flavor))
+            changed = ledger.undo_move(tx, op.uuid, op.entry.epoch, moves.move_of(op), kept)
+            ledger.count_as(tx, op.uuid, op.entry.epoch, moves.counted(op.server, flavor))
             ledger.describe(tx, op.uuid, flavor)
             return changed
         deps.feed.after_release(deps.api.transact(write))
@@ -312,12 +311,12 @@ def moved(ops: Sequence[Op]) -> Mapping[str, object]:
     """Set the servers to RESIZED until a user confirms or reverts; the memo keeps the state before it for that."""
     return {"power_state": PerServer({op.uuid: op.progress.power_state or 0 for op in ops}),
             "memo": PerServer({op.uuid: moves.remembered(op, vm_state=op.asked(MoveArguments).vm_state,
-                                                         move=move_ends.move_of(op)) for op in ops})}
+                                                         move=moves.move_of(op)) for op in ops})}
 
 
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """Set the migration to ERROR, or to FINISHED until a user confirms it; the server without its guest to ERROR."""
-    migrations.advance(tx, move_ends.move_of(op), status=status.ERROR if error else status.FINISHED)
+    migrations.advance(tx, moves.move_of(op), status=status.ERROR if error else status.FINISHED)
     return {"vm_state": VmState.ERROR.value} if op.progress.stranded else {}
 
 
@@ -325,11 +324,11 @@ def _cold(action: str) -> Workflow:
     take_host = steps.SelectNextHost()
     return Workflow(
         action,
-        moves.CountResize(when="flavor"),                     # quota: the larger of both; undo: the old flavor
-        moves.CleanUpEarlierMoves(event="cold_migrate"),      # clean up after overtaken moves
+        move_claims.CountResize(when="flavor"),               # quota: the larger of both; undo: the old flavor
+        move_claims.CleanUpEarlierMoves(event="cold_migrate"),  # clean up after overtaken moves
         steps.SelectHosts(),
         take_host,                                            # --- the steps below depend on the host ---
-        moves.ClaimMove(),                                    # claim both hosts; undo: only the old one
+        move_claims.ClaimMove(),                              # claim both hosts; undo: only the old one
         moves.PrepareResize(),                                # check that the destination answers
         steps.ConnectAtDestination(),                         # volumes; undo: only the source's
         MigrateSource(task=TaskState.RESIZE_MIGRATING),       # set aside; undo: restore
@@ -340,7 +339,7 @@ def _cold(action: str) -> Workflow:
         again_on=(errors.Unavailable,),                       # retry while the scheduler is unavailable
         ending=moved,
         closing=closed,
-        asks=move_ends.MoveArguments,
+        asks=moves.MoveArguments,
     )
 
 
@@ -358,14 +357,14 @@ def settled(ops: Sequence[Op]) -> Mapping[str, object]:
 
 def confirmed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """Set the migration to CONFIRMED; after a failure back to FINISHED, so that it can be confirmed again."""
-    migrations.advance(tx, move_ends.move_of(op), status=status.FINISHED if error else status.CONFIRMED)
+    migrations.advance(tx, moves.move_of(op), status=status.FINISHED if error else status.CONFIRMED)
     return {}
 
 
 def reverted(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """Set the migration to REVERTED or ERROR; to FINISHED after a failure before any removal, for another attempt."""
     again = error is not None and all(event.step != "RevertAtDestination" for event in op.entry.history)
-    migrations.advance(tx, move_ends.move_of(op), status=status.FINISHED if again else
+    migrations.advance(tx, moves.move_of(op), status=status.FINISHED if again else
                        status.ERROR if error else status.REVERTED)
     return {"vm_state": VmState.RESIZED.value} if again else {}
 
@@ -373,7 +372,7 @@ def reverted(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[
 CONFIRM_RESIZE = Workflow(
     "confirmResize",
     CleanUpSource(task=TaskState.RESIZE_CONFIRMING),          # remove the old guest, or pending cleanup
-    moves.EndMove(),                                          # release the old claim; quota: the new flavor
+    move_claims.EndMove(),                                    # release the old claim; quota: the new flavor
     again_on=(errors.Unavailable,),
     ending=settled,
     closing=confirmed,

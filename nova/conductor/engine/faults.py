@@ -28,7 +28,8 @@ def fault_of(error: errors.NovaError, op: Op) -> Fault:
 
 
 def for_owner(error: errors.NovaError, op: Op) -> str:
-    """Return the error's message for the owner, without the names, paths and addresses of hosts; if a service did not answer, all addresses are removed."""
+    """Return the error's message for the owner, without the names, paths and addresses of hosts. If a service did not
+    answer, all addresses are removed."""
     message = error.message
     if isinstance(error, errors.Unavailable):
         message = ADDRESS.sub("a host of the cloud", ANY_URI.sub("a service of the cloud", message))

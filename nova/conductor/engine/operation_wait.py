@@ -17,8 +17,8 @@ PART = 10  # a caller waits at most a tenth longer than the operation takes
 def wait_for_success(deps: Deps, entry: Entry, end: float, waits_s: float) -> operations.OperationState:
     """Return the operation's state when it has succeeded; raise the error that it failed with.
 
-    Raises server.AttachFailed if the host refused; server.AttachSlow if it has not ended by ``end``, by the monotonic clock, which is ``waits_s`` after the
-    call; server.AttachInterrupted if another operation overtook it.
+    Raises server.AttachFailed if the host refused; server.AttachSlow if it has not ended by ``end``, by the monotonic
+    clock, which is ``waits_s`` after the call; server.AttachInterrupted if another operation overtook it.
     """
     began = time.monotonic()
     while True:

@@ -1,42 +1,173 @@
-"""Steps and helpers of all moves: clean up after earlier moves, claim both hosts, order hosts, leave pending
-cleanups."""
+"""A server's move as its steps see it: both ends, both flavors, the orders to either host, and the steps that check
+the destination.
+
+:class:`MoveArguments` has the data that a move needs while it runs, as written at the request. The destination is the
+host that :class:`nova.conductor.steps.SelectNextHost` took. The claims of a move are in
+:mod:`nova.conductor.steps.move_claims`.
+"""
 
 from __future__ import annotations
 
+import functools
 import logging
+import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
+
+import msgspec
 
 from nova import errors, failures
-from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments, Op, Result
+from nova.conductor.engine.operation import Op, PlacementArguments, Result
 from nova.conductor.engine.workflow import Step
-from nova.conductor.steps import move_ends
-from nova.conductor.steps.guests import ORDERS, results_of
-from nova.conductor.steps.placement import claim_of, cleanup_hosts, reschedule, taken, wanted_flavor
-from nova.conductor.steps.volumes import VolumeStep, connect_next
+from nova.conductor.steps.guests import build_order, fence, guarded, guest_order, results_of
+from nova.conductor.steps.placement import taken, wanted_flavor
+from nova.conductor.steps.volumes import VolumeStep, connect_next, connected
 from nova.db.host import hosts, services
-from nova.db.placement import claims
-from nova.db.quota import ledger
 from nova.db.server import migrations
+from nova.db.server.server_row import ServerRow
 from nova.db.server.servers import instance_name
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection, DatabaseUnavailable
+from nova.db.sql.types import AnyColumn
 from nova.model.base import HostName
-from nova.model.guest.orders import Outcome
-from nova.model.server.migrations import ERROR, EVACUATION, LIVE_MIGRATION, MIGRATION, PRE_MIGRATING, PREPARING, RESIZE
+from nova.model.flavor.flavors import Flavor
+from nova.model.guest.orders import BuildOrder, Disk, GuestOnSource, GuestOrder, MoveOrder, Outcome
+from nova.model.quota.counting import classes, larger
+from nova.model.server.migrations import PRE_MIGRATING, PREPARING
 from nova.model.server.servers import ServerMemo
 from nova.model.server.states import VmState
+from nova.model.volumes import local
 from nova.rpc.contracts.compute import ComputeRPC
 
 O = TypeVar("O")  # noqa: E741  (an order's type)
 
 LOG = logging.getLogger(__name__)
 
-COLD = (MIGRATION, RESIZE)
-KEPT_DISKS = (LIVE_MIGRATION, EVACUATION)  # the disks that these create at a destination may be the server's only ones
 
+class MoveArguments(PlacementArguments):
+    """Arguments of every move: the server's host, flavor and state at its start. ``move``: of a confirm or revert, the
+    move that it ends."""
+
+    source: str
+    source_node: str
+    source_zone: str | None
+    old_flavor: Flavor
+    instance_name: str
+    vm_state: str
+    move: str | None = None
+
+
+class MoveEnd(NamedTuple):
+    """A server's place and flavor at one end of its move."""
+
+    host: str
+    node: str
+    zone: str | None
+    flavor: Flavor
+
+
+def uuid_of(server_uuid: str, operation_id: int) -> str:
+    """Return a move's UUID, which is the same when another conductor resumes the operation."""
+    return str(uuids.uuid5(uuids.UUID(server_uuid), str(operation_id)))
+
+
+def move_of(op: Op) -> str:
+    """Return the UUID of the move that the operation starts, or (confirm, revert) ends."""
+    return op.asked(MoveArguments).move or uuid_of(op.uuid, op.entry.id)
+
+
+def source(op: Op) -> MoveEnd:
+    """Return the server's host and flavor at the start of the move."""
+    asked = op.asked(MoveArguments)
+    return MoveEnd(asked.source, asked.source_node, asked.source_zone, asked.old_flavor)
+
+
+def destination(op: Op) -> MoveEnd:
+    """Return the destination and the flavor of the move. Raises Bug if no host is taken yet."""
+    host = taken(op)
+    return MoveEnd(host.host, host.node, op.progress.zone, wanted_flavor(op))
+
+
+def same_host(op: Op) -> bool:
+    """True if the move starts and ends on the same host."""
+    return op.progress.host == op.asked(MoveArguments).source
+
+
+def row_at(op: Op, end: MoveEnd) -> dict[str, object]:
+    """Return the columns of the server's row that describe its place and flavor."""
+    return {"host": end.host, "node": end.node, "availability_zone": end.zone, "flavor": end.flavor,
+            "flavorid": end.flavor.flavorid, "disks": disks_at(op.server.disks, end.flavor)}
+
+
+def disks_at(disks: Sequence[Disk] | None, flavor: Flavor) -> tuple[Disk, ...] | None:
+    """Return the requested disks of a server, with the root disk as large as the flavor says."""
+    if not disks:
+        return None
+    return tuple(msgspec.structs.replace(disk, size_gb=flavor.root_gb) if disk.kind == "root" else disk
+                 for disk in disks)
+
+
+def server_at(op: Op, end: MoveEnd) -> ServerRow:
+    """Return the server's row as it would be at this end."""
+    return msgspec.structs.replace(op.server, **row_at(op, end))
+
+
+def build_at(deps: Deps, op: Op, end: MoveEnd) -> BuildOrder:
+    """Return the order to build the guest on the end's host."""
+    order = build_order(deps, server_at(op, end), op, fence(op), end.host, leaves(op, end))
+    coming = not leaves(op, end) or op.entry.action == "revertResize"
+    return connected(deps, op, msgspec.structs.replace(order, node=end.node), coming)
+
+
+def leaves(op: Op, end: MoveEnd) -> bool:
+    """True if this end is the source of the move."""
+    return end == source(op)
+
+
+def runs(op: Op) -> bool:
+    """True if the guest ran when the move started."""
+    return op.asked(MoveArguments).vm_state != VmState.STOPPED.value
+
+
+def order_at(deps: Deps, op: Op, end: MoveEnd, keep_disks: bool = False) -> GuestOrder:
+    """Return an order for the guest that exists on the end's host."""
+    there = Op(msgspec.structs.replace(op.entry, data={}), server_at(op, end), op.secrets)
+    order = guest_order(deps, there, fence(op), leaving=leaves(op, end))
+    return msgspec.structs.replace(order, keep_disks=keep_disks)
+
+
+def move_order(deps: Deps, op: Op, end: MoveEnd, offered: GuestOnSource | None = None,
+               **fields: AnyColumn) -> MoveOrder:
+    """Return an order for the guest that moves to ``end``, to start it there if it ran before. ``fields``: more of
+    MoveOrder."""
+    return MoveOrder(server_uuid=op.uuid, fence=fence(op), build=build_at(deps, op, end), source=offered,
+                     **{"start": runs(op), **fields})
+
+
+def first_order(deps: Deps, op: Op, end: MoveEnd, offered: GuestOnSource | None = None, **fields: object) -> MoveOrder:
+    """Return the first order that lets the guest run on a new host, which includes its firewall rules."""
+    order = move_order(deps, op, end, offered, **fields)
+    [build] = guarded(deps, [order.build], [op.server])
+    return msgspec.structs.replace(order, build=build)
+
+
+def counted(server: ServerRow, flavor: Flavor, other: Flavor | None = None) -> Mapping[str, object]:
+    """Return the quota usage of a server: of one flavor, or (while a resize is open) the larger of both."""
+    flavors = [local(one, server.volumes) for one in (flavor, other) if one is not None]
+    image = server.image.properties if server.image else {}
+    needed = functools.reduce(larger, (classes(one, image) for one in flavors))
+    return {"vcpus": max(one.vcpus for one in flavors), "memory_mb": max(one.memory_mb for one in flavors),
+            "classes": needed}
+
+
+def remembered(op: Op, **fields: object) -> ServerMemo:
+    """Return the server's memo with these fields replaced."""
+    memo = op.server.memo or ServerMemo()
+    return ServerMemo(**{**{name: getattr(memo, name) for name in ServerMemo.__struct_fields__}, **fields})
+
+
+# -- a step
 
 class MoveStep(Step):
     """A step for one server at a time. ``status``: the migration's status, once the step's intent is written."""
@@ -50,7 +181,7 @@ class MoveStep(Step):
         shown = self.shows(tx, op)
         if self.status:
             shown = {"status": self.status, **shown}
-        if shown and not migrations.advance(tx, move_ends.move_of(op), **shown):
+        if shown and not migrations.advance(tx, move_of(op), **shown):
             raise errors.move.Cancelled(server=op.uuid)
         return self.row(tx, deps, op)
 
@@ -107,20 +238,20 @@ def ask(deps: Deps, call: Call[O], host: str, op: Op, order: O) -> Outcome:
 
 def ask_source(deps: Deps, call: Call[O], op: Op, order: O) -> Outcome:
     """Send an order to the source. Raises move.SourceFailed, so that no other destination is tried without success."""
-    host = move_ends.source(op).host
+    host = source(op).host
     with failures.replaced(errors.NovaError, lambda error: errors.move.SourceFailed(
             host=host, server=op.uuid, why=error.message), but=errors.Overtaken):
         return ask(deps, call, host, op, order)
 
 
-def remove(deps: Deps, op: Op, end: move_ends.MoveEnd, keep_disks: bool = False) -> None:
+def remove(deps: Deps, op: Op, end: MoveEnd, keep_disks: bool = False) -> None:
     """Remove the server from a host where it must not be. A failure becomes a pending cleanup."""
     with failures.parked(lambda error: add_removal_cleanup(deps, op, end, error.message, keep_disks),
                          on=errors.NovaError, but=(errors.Overtaken, DatabaseUnavailable)):
-        ask(deps, ComputeRPC.destroy_guests, end.host, op, move_ends.order_at(deps, op, end, keep_disks))
+        ask(deps, ComputeRPC.destroy_guests, end.host, op, order_at(deps, op, end, keep_disks))
 
 
-def add_removal_cleanup(deps: Deps, op: Op, end: move_ends.MoveEnd, why: str, keep_disks: bool = False) -> None:
+def add_removal_cleanup(deps: Deps, op: Op, end: MoveEnd, why: str, keep_disks: bool = False) -> None:
     """Continue without the host and write a pending cleanup, which it executes when it is back."""
     LOG.warning("host %s could not remove the remains of a move; the cleanup is pending: %s", end.host, why,
                 extra={"server": op.uuid})
@@ -147,161 +278,17 @@ def cleanup_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") 
             "arguments": arguments}
 
 
-def rebind(deps: Deps, op: Op, end: move_ends.MoveEnd) -> None:
+def rebind(deps: Deps, op: Op, end: MoveEnd) -> None:
     """Bind the server's interfaces to its current host, and update the hosts of the network that must serve it."""
     deps.networking.bind_to(op, end.host)
 
 
-def place(tx: Connection, deps: Deps, op: Op, end: move_ends.MoveEnd) -> Mapping[str, object]:
+def place(tx: Connection, deps: Deps, op: Op, end: MoveEnd) -> Mapping[str, object]:
     """Assign the server's row, and the addresses that follow it, to this end of the move."""
     deps.networking.follow(tx, op, end.host)
-    changes = move_ends.row_at(op, end)
+    changes = row_at(op, end)
     op.see(**changes)
     return changes
-
-
-# -- the ledger
-
-class CountResize(MoveStep):
-    """Count the larger of both flavors against quota while a resize is open; undo: count the old one."""
-
-    uses = ("api",)
-    pure = True
-
-    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        old = move_ends.source(op).flavor
-        count(deps, op, move_ends.counted(op.server, old, wanted_flavor(op)))
-        return {}
-
-    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
-        for op in ops:
-            count(deps, op, move_ends.counted(op.server, move_ends.source(op).flavor))
-
-
-def count(deps: Deps, op: Op, counted: Mapping[str, object]) -> None:
-    """Set the quota usage of the server. Raises Overtaken."""
-    deps.api.transact(lambda tx: ledger.count_as(tx, op.uuid, op.entry.epoch, counted))
-
-
-class ClaimMove(MoveStep):
-    """Transfer the server's claim to the move, and claim the destination next to it; undo: restore the claim. Within
-    one host both claims are on the same provider."""
-
-    uses = ("api", "cell", "feed", "scheduler", "settings")
-
-    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        wanted = claim_of(deps, op, wanted_flavor(op))
-
-        def take(tx: Connection) -> tuple[dict[str, errors.NovaError | None], list[claims.ProviderUsage]]:
-            ledger.begin_move(tx, op.uuid, op.entry.epoch, move_ends.move_of(op))
-            return claims.claim(tx, [wanted])
-        results, usages = deps.api.transact(take)
-        deps.feed.after_claims(usages, [op.uuid])
-        refused = results[op.uuid]
-        reschedule(deps, op, refused)
-        if refused is not None:
-            raise refused
-        found = zones.for_server(deps, op, usages)
-        if isinstance(found, errors.NovaError):
-            raise found
-        return {**found, "arrival": None, "shared": None}  # forget the reports of an earlier destination
-
-    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
-        for op in ops:
-            self._give_back(deps, op, cleanup_hosts(deps, [op]).get(op.uuid, ()))
-
-    @staticmethod
-    def _give_back(deps: Deps, op: Op, kept: Sequence[str]) -> None:
-        deps.feed.after_release(deps.api.transact(
-            lambda tx: ledger.undo_move(tx, op.uuid, op.entry.epoch, move_ends.move_of(op), kept)))
-
-
-class EndMove(MoveStep):
-    """End the move: release the claim on the old host, unless it has a pending cleanup of the server."""
-
-    uses = ("api", "cell", "feed")
-    pure = True  # may be repeated, and is never undone
-
-    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
-
-        def give_back(tx: Connection) -> list[int]:
-            changed = ledger.end_move(tx, op.uuid, op.entry.epoch, move_ends.move_of(op), kept)
-            ledger.count_as(tx, op.uuid, op.entry.epoch, move_ends.counted(op.server, op.server.flavor))
-            ledger.describe(tx, op.uuid, op.server.flavor)
-            return changed
-        deps.feed.after_release(deps.api.transact(give_back))
-        return {}
-
-
-# -- cleanup after earlier moves
-
-class CleanUpEarlierMoves(MoveStep):
-    """Finish this server's overtaken moves (by a reset of its state or an evacuation).
-
-    A guest that they set aside is restored, and their guests and claims on other hosts are removed. Without such moves
-    this costs one statement.
-    """
-
-    uses = (*ORDERS, "feed", "journal", "networking")
-    pure, formerly = True, "Settle"
-    source_answers = True
-
-    def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        def look(tx: Connection) -> list[ledger.HoldingHost]:
-            counted = move_ends.counted(op.server, op.server.flavor, wanted_flavor(op))
-            ledger.count_as(tx, op.uuid, op.entry.epoch, counted)
-            return ledger.held_by(tx, op.uuid)
-        held = deps.api.transact(look)
-        if any(one.move or one.host != op.server.host for one in held):
-            self._settle(deps, op, held)
-        elif op.asked(Arguments).hosts is not None:  # it overtook an operation, maybe a move without a claim yet
-            self._end_moves(deps, op)
-        # a host with a pending cleanup of this server cannot be its destination: the cleanup would end the new claim
-        # too
-        pending = cleanup_hosts(deps, [op]).get(op.uuid, ())
-        return {"tried": tuple(pending)} if pending else {}
-
-    def _settle(self, deps: Deps, op: Op, held: Sequence[ledger.HoldingHost]) -> None:
-        here, pending = op.server.host, cleanup_hosts(deps, [op]).get(op.uuid, ())
-        with deps.cell.reading() as tx:
-            kinds = migrations.types_of(tx, [one.move for one in held if one.move])
-        keep = not set(kinds.values()).isdisjoint(KEPT_DISKS)
-        apart = op.asked(Arguments).apart
-        for host in dict.fromkeys(one.host for one in held if one.host != here and one.host not in pending):
-            remove(deps, op, self._end(op, host), keep and host not in apart)
-            deps.networking.abandon_arrival(op, host)
-        moves = [one.move for one in held if one.host == here and one.move]
-        if self.source_answers:
-            self._restore_guests(deps, op, moves, kinds)
-        self._end_moves(deps, op)  # (the removals closed the epoch on hosts that may be the next destination)
-        kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
-        finished = op.server.memo.move if op.server.memo else None
-        back = next((move for move in moves if kinds.get(move) in COLD and move != finished), "")
-        deps.feed.after_release(deps.api.transact(
-            lambda tx: ledger.end_overtaken_moves(tx, op.uuid, op.entry.epoch, here, kept, back)))
-
-    @staticmethod
-    def _end_moves(deps: Deps, op: Op) -> None:
-        op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: migrations.end_open(
-            tx, op.uuid, ERROR, but=move_ends.move_of(op)))
-
-    def _restore_guests(self, deps: Deps, op: Op, moves: Sequence[str], kinds: Mapping[str, str]) -> None:
-        """Restore a guest that a cold move set aside on the server's host, or remove it if the move had finished."""
-        finished = op.server.memo.move if op.server.memo else None
-        end = self._end(op, op.server.host or "")
-        for move in moves:
-            if kinds.get(move) not in COLD:
-                continue
-            if move == finished:
-                ask(deps, ComputeRPC.forget_guests, end.host, op, move_ends.order_at(deps, op, end))
-            else:
-                start = op.server.vm_state == VmState.ACTIVE.value
-                ask(deps, ComputeRPC.return_guests, end.host, op, move_ends.move_order(deps, op, end, start=start))
-
-    @staticmethod
-    def _end(op: Op, host: str) -> move_ends.MoveEnd:
-        return move_ends.MoveEnd(host, op.server.node or "", op.server.availability_zone, op.server.flavor)
 
 
 # -- checks of the destination, before any change
@@ -327,7 +314,7 @@ class ConnectAtSource(VolumeStep):
     """Connect the host that the server returns to, to the server's volumes."""
 
     def act(self, deps: Deps, op: Op) -> None:
-        connect_next(deps, op, move_ends.source(op).host)
+        connect_next(deps, op, source(op).host)
 
 
 class PrepareResize(AskDestination):
@@ -336,9 +323,3 @@ class PrepareResize(AskDestination):
 
 class CheckDestination(AskDestination):
     status, event = PREPARING, "compute_check_can_live_migrate_destination"
-
-
-def remembered(op: Op, **fields: object) -> ServerMemo:
-    """Return the server's memo with these fields replaced."""
-    memo = op.server.memo or ServerMemo()
-    return ServerMemo(**{**{name: getattr(memo, name) for name in ServerMemo.__struct_fields__}, **fields})
