@@ -112,14 +112,16 @@ class Store:
         """Move the guest in its present state to ``target``, atomically, for the host that reads it."""
         with self.lock:
             own = self._directory / f"{guest.uuid}.json" if self._directory is not None else None
-            fresh = target.with_suffix(".new") if own is None else own
-            fresh.write_bytes(msgspec.json.encode(guest))
-            try:
-                os.replace(fresh, target)
-            except OSError as error:
-                if error.errno != errno.EXDEV:
-                    raise
-                shutil.move(fresh, target)
+            if own is None:
+                _save(target, guest)
+            else:
+                _save(own, guest)
+                try:
+                    os.replace(own, target)
+                except OSError as error:
+                    if error.errno != errno.EXDEV:
+                        raise
+                    shutil.move(own, target)
             self._guests.pop(guest.uuid, None)
 
     def keep(self, guest: FakeGuest) -> None:
@@ -135,6 +137,11 @@ class Store:
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
             return
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(guest))
-        os.replace(fresh, path)
+        _save(path, guest)
+
+
+def _save(path: Path, guest: FakeGuest) -> None:
+    """Write the record so that readers, and a process after a kill, see the old or the new one as a whole."""
+    fresh = path.with_suffix(".new")
+    fresh.write_bytes(msgspec.json.encode(guest))
+    os.replace(fresh, path)
