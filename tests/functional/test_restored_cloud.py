@@ -134,7 +134,7 @@ def test_cloud_when_its_api_database_is_lost_then_its_servers_live_on_count_and_
     urls = {**cloud.database_urls, "api_database": new_databases(cloud, cloud.plan.database)["api_database"]}
     host = configure_restored(cloud, urls)
     cloud.manage("api_db", "sync", host=host)
-    assert "made flavor m1.kept (kept)" in cloud.manage("api_db", "rebuild", host=host)
+    assert "created flavor m1.kept (kept)" in cloud.manage("api_db", "rebuild", host=host)
     cloud.manage("placement", "rebuild", host=host)
     go_on_with(cloud, urls)
     assert "Every allocation belongs" in cloud.manage("placement", "audit")

@@ -61,7 +61,7 @@ def test_sync_when_it_died_at_each_step_then_the_next_goes_on(backends: Any, kin
     database.dispose()
 
 
-SYNC = ("import sys; from nova.db import migrate; from nova.db.sql.engine import Database; "
+SYNC = ("import sys; from nova.db.schema import migrate; from nova.db.sql.engine import Database; "
         "migrate.sync(sys.argv[1], Database(sys.argv[2]))")
 
 

@@ -1,4 +1,4 @@
-"""What documents and docstrings name of the tree is there."""
+"""What documents, docstrings, and the programs in the tests' strings name of the tree is there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ ROLE = re.compile(r":(?:mod|class|func|meth|attr|data|exc):`~?[\w.]*?(\w+)`")
 #: Dotted words that are no modules: files, keys, and classes that options of older clouds name.
 ELSEWHERE = ("nova.conf", "nova.network.ldapdns", "nova.network.minidns", "nova.network.linux_net",
              "nova.network.manager", "nova.global_request_id", "nova.request_id")
+#: An import in a program that is a string: of one module, of names in it.
+IMPORT = re.compile(r"\bfrom (nova(?:\.\w+)*|tests(?:\.\w+)*) import (\w+(?:, ?\w+)*)|\bimport (nova(?:\.\w+)+)")
 MADE_UP = "things"  # the noun of examples
+MADE_UP_TREES = ("test_untyped.py", "test_private_names.py")  # their strings are modules of a tree of their own
+FORMER = "nova.testing"  # an alias of nova.devel
 FILES = [path for folder in ("nova", "tests", "bin", "alembic", "etc") for path in (TOP / folder).rglob("*.py")]
 DOCSTRINGS = re.compile(r'"""(?s:.*?)"""|#.*')
 WORDS = {*(path.stem for path in FILES), *(word for path in MODULES
@@ -76,3 +80,20 @@ def _prose(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             yield ast.get_docstring(node) or ""
+
+
+@pytest.mark.parametrize("folder", ["tests", "nova", "bin"])
+def test_program_in_a_string_when_it_imports_then_the_module_and_the_names_are_there(folder: str) -> None:
+    gone = {f"{path.relative_to(TOP)}:{line}: {name}" for path in (TOP / folder).rglob("*.py")
+            if path.name not in MADE_UP_TREES for line, name in _imported(path)
+            if not name.startswith(FORMER) and not _known(name.split("."))}
+    assert sorted(gone) == []
+
+
+def _imported(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, module.name) of each import that is in a string of the file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for module, names, whole in IMPORT.findall(node.value):
+                for name in re.findall(r"\w+", names) or [""]:
+                    yield node.lineno, ".".join(filter(None, (module or whole, name)))

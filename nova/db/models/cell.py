@@ -228,7 +228,7 @@ enrolments = sa.Table(
     sa.Column("accepted_room", Json(Mapping[str, int])),
     sa.Column("claimed_room", Json(Mapping[str, int])),
     sa.Column("isolated_at", moment()),  # restricted to the hosts' own vhost since then
-    sa.Column("may_return", sa.Boolean, nullable=False, default=False, server_default=sa.false()),  # to the other vhost
+    sa.Column("may_return", sa.Boolean, nullable=False, server_default=sa.false()),  # to the other vhost
     sqlite_autoincrement=True)
 
 #: The cloud's security mode, and its generated key: see nova.db.host.security.
