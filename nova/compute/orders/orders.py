@@ -15,11 +15,12 @@ from nova.compute.orders.fences import Fences
 from nova.compute.orders.kind import OrderKind, OrderT
 from nova.compute.orders.outcomes import failure
 from nova.model.base import Time
-from nova.model.guest.orders import Fence, Outcome
+from nova.model.guest.orders import START_BY_S, Fence, Outcome
 
 LOG = logging.getLogger(__name__)
 
 REMEMBERED_S = 600.0  # a caller that lost the answer asks again within minutes; later, repeating the order is harmless
+PROMPT_S = 2.0  # from sending an order to its start, usually much less; the conductor waits longer
 MOST_REMEMBERED = 2000  # for one host; with 60 orders a second, it still covers the time in which orders may be late
 
 
@@ -48,10 +49,12 @@ class Work:
     Thousands of finished orders are remembered; they no longer have an event to wait for.
     """
 
-    __slots__ = ("_done", "_stopped", "aborted", "key", "outcome", "overtook", "start_by", "superseded")
+    __slots__ = ("_done", "_stopped", "aborted", "key", "outcome", "late", "overtook", "start_by",
+                 "superseded")
 
-    def __init__(self, key: Key, start_by: Time | None = None) -> None:
+    def __init__(self, key: Key, start_by: Time | None = None, late: bool = False) -> None:
         self.key, self.start_by = key, start_by
+        self.late = late  # the conductor may have stopped waiting for the outcome before the order started
         self.outcome: Outcome | None = None
         self.overtook: tuple[OrderKind[Any], ...] = ()  # kinds of the orders that it stopped
         self.aborted = False  # by its owner; the handler checks it
@@ -211,7 +214,7 @@ class Orders:
         return True
 
     def _begin(self, key: Key, fence: Fence) -> Work:
-        work = Work(key, fence.start_by)
+        work = Work(key, fence.start_by, self._is_late(fence))
         others = self._running.setdefault(key.server_uuid, [])
         for other in others:
             if other.key.epoch < key.epoch or key.kind.undoes:
@@ -290,6 +293,12 @@ class Orders:
         if work is None or key.kind.returns or work.key.epoch != key.epoch:
             return False
         return fence.start_by is not None and work.start_by is not None and fence.start_by < work.start_by
+
+    def _is_late(self, fence: Fence) -> bool:
+        """True if the order was sent a while ago: it was queued while no nova-compute ran here."""
+        if fence.start_by is None:
+            return False
+        return (fence.start_by - self._clock.now()).total_seconds() < START_BY_S - PROMPT_S
 
     def _refuse_stale(self, key: Key, fence: Fence) -> None:
         now = self._clock.now()

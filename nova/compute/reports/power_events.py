@@ -41,10 +41,13 @@ class PowerEvents:
             self._flush_soon(GATHER_S)
 
     def order_finished(self, work: Work) -> None:
-        """Handle the end of an order, whose outcome reported this guest's state; check for changes in the meantime."""
+        """Handle the end of an order, whose outcome reported this guest's state; check for changes in the meantime. The
+        outcome of a late order may not have reached the conductor: the state is reported, too."""
         uuid, outcome = work.key.server_uuid, work.outcome
         with self._lock:
-            if outcome is not None and outcome.ok and outcome.power_state != PowerState.NOSTATE:
+            if work.late:
+                self._pending.add(uuid)
+            if outcome is not None and not work.late and outcome.ok and outcome.power_state != PowerState.NOSTATE:
                 self._reported[uuid] = outcome.power_state
             else:
                 self._reported.pop(uuid, None)  # also for a guest that is gone: no other code would remove it

@@ -25,6 +25,7 @@ from nova.db.server.server_row import ServerRow
 from nova.db.server.servers import instance_name
 from nova.model.base import Time, utcnow
 from nova.model.guest.orders import (
+    START_BY_S,
     BuildOrder,
     Disk,
     Fence,
@@ -44,7 +45,6 @@ from nova.rpc.contracts.compute import ComputeRPC
 
 LOG = logging.getLogger(__name__)
 
-START_BY_S = 30
 UNREACHABLE = (errors.Unavailable,)
 #: Members of Deps that are needed to write and send an order.
 ORDERS = ("api", "cell", "compute", "settings", "volumes", "volume_keys")

@@ -16,6 +16,8 @@ from nova.model.numa.topology import TopologyClaim
 from nova.model.server.states import PowerState
 from nova.model.volumes import BlockDevice, VolumeDisk, root_of
 
+START_BY_S = 30  # from sending an order to the latest time of its start
+
 
 class Fence(Value):
     """Conditions under which a host may run an order: operation id, the server's epoch, and the deadline. They make an

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from datetime import timedelta
 
+import msgspec
 import pytest
 
 from nova.compute.reports import power_events
 from nova.compute.service import ComputeService
+from nova.model.guest.orders import START_BY_S
 from nova.model.server.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, guest_order, wait_until
 
@@ -97,6 +100,21 @@ def test_guest_when_an_order_changes_it_then_only_the_outcome_tells(world):
     world.service.destroy_guests(HOST, (guest_order(order, 5),))
     _rest()
     assert _states(world) == []
+
+
+@pytest.mark.parametrize(("queued_s", "reported"), [(0, False), (5, True)])
+def test_guest_when_its_order_was_queued_for_a_while_then_its_state_is_reported_too(world, queued_s, reported):
+    order = build_order()
+    world.build(order)
+    stop = guest_order(order, 2)
+    start_by = world.host.clock.now() + timedelta(seconds=START_BY_S - queued_s)
+    stop = msgspec.structs.replace(stop, fence=msgspec.structs.replace(stop.fence, start_by=start_by))
+    [outcome] = world.service.stop_guests(HOST, (stop,))
+    assert outcome.ok and outcome.power_state == PowerState.SHUTDOWN
+    if reported:
+        wait_until(lambda: _states(world))
+    _rest()
+    assert _states(world) == ([(order.server_uuid, PowerState.SHUTDOWN)] if reported else [])
 
 
 def test_guest_when_it_falls_right_after_its_order_then_that_is_reported(world):
