@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from nova import errors, failures
-from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.quota import quota
 from nova.db import keypairs
 from nova.db.sql.engine import Connection
@@ -136,10 +136,10 @@ def check_together(flavor: Flavor, image: Image) -> None:
         raise errors.server.ImageAndFlavor(**found._asdict())
 
 
-def check_needs(deps: Deps, flavor: Flavor, image: Image | None) -> Needs:
+def check_needs(settings: ConductorSettings, flavor: Flavor, image: Image | None) -> Needs:
     """Return the requirements of the flavor and the image on a host. Raises Invalid if they are undefined or if no host
     can satisfy them (:mod:`nova.model.scheduling.requirements`)."""
-    return needs_of(flavor, image.properties if image else {}, deps.settings.pci_aliases)
+    return needs_of(flavor, image.properties if image else {}, settings.pci_aliases)
 
 
 def check_same_place(deps: Deps, flavor: Flavor, old: Image | None, image: Image) -> None:
@@ -150,7 +150,7 @@ def check_same_place(deps: Deps, flavor: Flavor, old: Image | None, image: Image
     """
     specs = {name: value for name, value in flavor.extra_specs.items() if name != DEVICES}
     bare = msgspec.structs.replace(flavor, extra_specs=specs)
-    now, then = (_guest(check_needs(deps, bare, one)) for one in (old, image))
+    now, then = (_guest(check_needs(deps.settings, bare, one)) for one in (old, image))
     if now != then:
         raise errors.server.RebuildOtherTopology(image_id=image.id)
 

@@ -1,5 +1,5 @@
-"""Create a server: the checks on the request, the ledger's rows, the servers in BUILD, and the workflow that builds
-them.
+"""Create a server: look up what the request names, decide (:mod:`nova.conductor.actions.create_plan`), write the
+ledger's rows and the servers in BUILD, and the workflow that builds them.
 
 All names in a request are resolved before anything is created. An invalid name is therefore a 400 error that names the
 field, and not a server in ERROR.
@@ -8,24 +8,21 @@ field, and not a server in ERROR.
 from __future__ import annotations
 
 import random
-import re
 import uuid as uuids
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from nova import context, errors, failures
 from nova.conductor import steps, zones
-from nova.conductor.actions import checks
-from nova.conductor.actions.checks import check_flavor, check_items, keypair, usable_image, wants_drive
+from nova.conductor.actions.checks import keypair, usable_image
+from nova.conductor.actions.create_plan import CreateInputs, CreateLimits, CreatePlan, described, plan_of, rows_of
 from nova.conductor.actions.volume import create_volumes
-from nova.conductor.actions.volume.create_volumes import VolumesOfCreate, WantedVolumes
+from nova.conductor.actions.volume.create_volumes import VolumesOfCreate
 from nova.conductor.engine.begin import builtins
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import CreateArguments, Op
+from nova.conductor.engine.operation import CreateArguments, Op, Secrets
 from nova.conductor.engine.workflow import Retry, Workflow
-from nova.conductor.networking.back_end import Admitted, NetworkRequest
+from nova.conductor.networking.back_end import NetworkRequest
 from nova.conductor.quota import quota
 from nova.conductor.steps import volume_keys
 from nova.db import flavors
@@ -38,15 +35,11 @@ from nova.db.sql.engine import Connection
 from nova.db.sql.types import utc_now
 from nova.model.base import Scope
 from nova.model.block_device import block_devices
-from nova.model.flavor.flavors import Flavor
-from nova.model.guest.orders import Disk
-from nova.model.image.images import Image
-from nova.model.quota.counting import classes
 from nova.model.quota.quotas import UNLIMITED
 from nova.model.server.server_groups import hinted
-from nova.model.server.servers import STOP, CreatedServers, LocalDisk, NewServer, ServerFacts, ServerMemo
-from nova.model.server.states import PowerState, TaskState, VmState
-from nova.model.volumes import BlockDevice, as_large_as_root, local, root_of
+from nova.model.server.servers import CreatedServers, NewServer
+from nova.model.server.states import PowerState, TaskState
+from nova.model.volumes import BlockDevice, local
 
 
 def check_place(tx: Connection, order: NewServer) -> None:
@@ -85,35 +78,14 @@ def joining(tx: Connection, order: NewServer, who: context.RequestContext, limit
     return Joining(key, remaining)
 
 
-def join(tx: Connection, group: Joining | None, server_uuids: list[str], who: context.RequestContext) -> None:
-    """Add the servers to the group, in the transaction that opens their ledger rows."""
-    if group is not None:
-        server_groups.join(tx, group.key, server_uuids, str(who.user_id))
-
-
-ROOT_NAME = "/dev/vda"
-MAX_HOSTNAME = 63
-MAX_NAME = 255
 MOST_AT_ONCE = 1000  # servers of one request
-
-
-class LookedUp(NamedTuple):
-    """The objects that the names in a request resolve to."""
-
-    flavor: Flavor
-    image: Image | None
-    local: tuple[LocalDisk, ...]
-    network: Admitted
-    public_key: str | None
-    key_type: str
-    limits: Mapping[str, int]
-    project_limits: Mapping[str, int]
-    each: Mapping[str, int]  # quota usage of one server
-    volumes: WantedVolumes
+#: Refusals that a redelivered request may meet because its first delivery succeeded.
+REPEATED = (errors.daemon.LedgerOpen, errors.OverQuota, errors.server.BadGroup, errors.server.FixedIpInUse,
+            errors.volume.NotAvailable)
 
 
 class CreateAdmission:
-    """The ``create_servers`` call of ConductorRPC."""
+    """The ``create_servers`` call of ConductorRPC: look up all that the request names, decide, and write."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps, self._volumes = deps, VolumesOfCreate(deps)
@@ -128,53 +100,26 @@ class CreateAdmission:
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")
-        if order.hostname and order.max_count > 1:
-            raise errors.server.OneHostname(hostname=order.hostname, count=order.max_count)
-        image = usable_image(self.deps, order.image_id) if order.image_id else None
-        disk_config = checks.disk_config(order, image)
-        zones.check(self.deps, order.availability_zone)
-        parts = None
+        plan = None
         try:
-            parts = self._look_up(order, who.user_id, who.project_id, image)
-            count, uuid_list = self._open_ledger(order, parts, who)
-        except (errors.daemon.LedgerOpen, errors.OverQuota, errors.server.BadGroup, errors.server.FixedIpInUse,
-                errors.volume.NotAvailable):
-            if made_before := self._made_before(order):
-                return msgspec.structs.replace(made_before, disk_config=disk_config,
-                                               security_groups=parts.network.security_groups if parts else None)
+            plan = plan_of(order, self._look_up(order, who.user_id, who.project_id), self.deps.settings)
+            passphrases = volume_keys.of_user(self.deps, plan.devices)
+            server_uuids = self._open_ledger(order, plan, who)
+        except REPEATED:
+            if made_before := self._made_before(order, plan):
+                return made_before
             raise
-        passphrases = volume_keys.of_user(self.deps, parts.volumes.devices)
-        taken = self._take_volumes(parts.volumes, uuid_list)
-        rows = [{**row, "disk_config": disk_config, "volumes": taken[row["uuid"]] or None}
-                for row in _rows(self.deps, order, parts, uuid_list, who)]
-        entries = [_entry(self.deps, order, row, who, parts.network.group_ids) for row in rows]
+        return self._write(order, plan, server_uuids, who, passphrases)
 
-        def insert(tx: Connection) -> tuple[states.Entry, ...]:
-            made = servers.insert(tx, rows, entries, order.metadata, order.tags)
-            security_groups.join_new(tx, parts.network.members_of, uuid_list)
-            create_volumes.written(tx, taken)
-            return made
-        with failures.on_failure(lambda: self._volumes.give_back(taken), on=errors.NovaError):
-            made = self.deps.cell.transact(insert)
-        self.deps.runner.start(made, secrets={"admin_password": order.admin_password, **passphrases})
-        assert count == len(made)
-        return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list), disk_config=disk_config,
-                              security_groups=parts.network.security_groups)
+    # -- look up
 
-    def _take_volumes(self, wanted: WantedVolumes, uuid_list: list[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
-        """Reserve the volumes, as the last step that can be refused: the servers' ledger rows are closed again then."""
-        def close(tx: Connection) -> None:
-            ledger.close(tx, dict.fromkeys(uuid_list, 2**62))
-        with failures.on_failure(lambda: self.deps.api.transact(close), on=errors.NovaError):
-            return self._volumes.take(wanted, uuid_list)
-
-    def _made_before(self, order: NewServer) -> CreatedServers | None:
-        """Return the result of the first delivery, if this message is a redelivery."""
-        with self.deps.api.reading() as tx:
-            known = ledger.opened(tx, [_uuid(order, index) for index in range(min(order.max_count, MOST_AT_ONCE))])
-        return CreatedServers(reservation_id=_reservation(order), uuids=tuple(known)) if known else None
-
-    def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None) -> LookedUp:
+    def _look_up(self, order: NewServer, user_id: str, project_id: str) -> CreateInputs:
+        """Return the objects that the request names; nothing is changed."""
+        image = usable_image(self.deps, order.image_id) if order.image_id else None
+        zones.check(self.deps, order.availability_zone)
+        if order.host or order.node:
+            with self.deps.cell.reading() as tx:
+                check_place(tx, order)
         whose = quota.owner(self.deps, project_id, user_id)
         with self.deps.api.reading() as tx:
             with failures.replaced(errors.NotFound, lambda _: errors.server.BadFlavor(flavor_id=order.flavor_id)):
@@ -182,94 +127,97 @@ class CreateAdmission:
             key = keypair(tx, user_id, order.key_name)
         disks = block_devices.merged(order.disks, order.volumes, image.properties if image else {}, flavor,
                                      order.unmapped)
-        most, count = self.deps.settings.max_local_block_devices, block_devices.count_local(*disks, flavor)
-        if 0 <= most < count:
-            raise errors.server.TooManyLocalDisks(count=count, most=most)
-        wanted = self._volumes.look_up(create_volumes.named(disks.volumes, ROOT_NAME, count), _zone(self.deps, order))
-        if root_of(wanted.devices) is not None:  # the volume's contents are no longer an image's data
-            image = msgspec.structs.replace(wanted.image or image or Image(id=""), id="")
+        volumes = self._volumes.look_up(disks.volumes)
+        about = described(image, volumes)
+        each = self.deps.quotas.counted(local(flavor, disks.volumes), about.properties if about else {})
         with self.deps.api.reading() as tx:
-            each = self.deps.quotas.counted(local(flavor, wanted.devices), image.properties if image else {})
-            project_limits, limits = quota.effective(self.deps, tx, whose, each)
-        checks.check_disk_of(image)
-        check_flavor(as_large_as_root(flavor, wanted.devices), image, order)
-        checks.check_needs(self.deps, flavor, image)
-        check_items(order.metadata, order.files, limits)
-        admitted = self._admit(order, project_id, project_limits)
-        return LookedUp(flavor, image, disks.local, admitted, key.public_key if key else None,
-                        key.type if key else "ssh", limits, project_limits, each, wanted)
+            limits = CreateLimits(each, *quota.effective(self.deps, tx, whose, each))
+        network = self.deps.networking.admit(NetworkRequest(
+            project_id, order.networks, order.security_groups, order.make_network, order.max_count, limits.project,
+            order.may_use_external))
+        return CreateInputs(flavor, image, about, key, disks.local, volumes, limits, network)
 
-    def _admit(self, order: NewServer, project_id: str, limits: Mapping[str, int]) -> Admitted:
-        """Check the networks and security groups of the request, and the requested host and node."""
-        if order.host or order.node:
-            with self.deps.cell.reading() as tx:
-                check_place(tx, order)
-        return self.deps.networking.admit(NetworkRequest(project_id, order.networks, order.security_groups,
-                                                       order.make_network, order.max_count, limits,
-                                                       order.may_use_external))
+    # -- write
 
-    def _open_ledger(self, order: NewServer, parts: LookedUp, who: context.RequestContext) -> tuple[int, list[str]]:
-        """Open ledger rows for as many servers as quota allows, between min_count and max_count. Raises OverQuota if it
-        allows fewer than min_count."""
-        facts = ServerFacts(flavor=_kept(parts.flavor), image_id=parts.image.id if parts.image else "",
-                            availability_zone=parts.volumes.zone)
-
-        needed = classes(local(parts.flavor, parts.volumes.devices), parts.image.properties if parts.image else {})
+    def _open_ledger(self, order: NewServer, plan: CreatePlan, who: context.RequestContext) -> list[str]:
+        """Open ledger rows for as many servers as quota allows, between min_count and max_count, and return their
+        UUIDs. Raises OverQuota if it allows fewer than min_count."""
+        flavor = plan.facts.flavor
 
         def write(tx: Connection) -> list[str]:
             ledger.lock_owner(tx, str(who.project_id))
-            group = joining(tx, order, who, parts.limits)
-            count = self._fitting(tx, order, parts, who)
+            group = joining(tx, order, who, plan.limits.user)
+            count = self._fitting(tx, order, plan.limits, who)
             if group is not None and group.remaining is not None:
                 count = min(count, group.remaining)
-            uuid_list = [_uuid(order, index) for index in range(count)]
+            server_uuids = [_uuid(order, index) for index in range(count)]
             ledger.open_rows(tx, [{"server_uuid": uuid, "project_id": who.project_id, "user_id": who.user_id,
-                                   "vcpus": parts.flavor.vcpus, "memory_mb": parts.flavor.memory_mb, "facts": facts,
-                                   "classes": needed}
-                                  for uuid in uuid_list])
-            join(tx, group, uuid_list, who)
-            return uuid_list
-        uuid_list = self.deps.api.transact(write)
-        return len(uuid_list), uuid_list
+                                   "vcpus": flavor.vcpus, "memory_mb": flavor.memory_mb, "facts": plan.facts,
+                                   "classes": plan.counted}
+                                  for uuid in server_uuids])
+            if group is not None:
+                server_groups.join(tx, group.key, server_uuids, str(who.user_id))
+            return server_uuids
+        return self.deps.api.transact(write)
 
-    def _fitting(self, tx: Connection, order: NewServer, parts: LookedUp, who: context.RequestContext) -> int:
-        used, each = self.deps.quotas.usage(tx, str(who.project_id), who.user_id), parts.each
-        both = ((parts.project_limits, used["project"]), (parts.limits, used["user"]))
-        remaining = [quota.remaining(limits.get(name, -1), now.get(name, 0), amount) for limits, now in both
+    def _fitting(self, tx: Connection, order: NewServer, limits: CreateLimits, who: context.RequestContext) -> int:
+        """Return how many servers quota allows. Raises OverQuota if they are fewer than min_count."""
+        used, each = self.deps.quotas.usage(tx, str(who.project_id), who.user_id), limits.each
+        both = ((limits.project, used["project"]), (limits.user, used["user"]))
+        remaining = [quota.remaining(most.get(name, -1), now.get(name, 0), amount) for most, now in both
                      for name, amount in each.items()]
         count = min([order.max_count, *[most for most in remaining if most is not None]])
         if count < order.min_count:
-            for limits, now in both:
-                quota.check(limits, now, {name: order.min_count * amount for name, amount in each.items()})
+            for most, now in both:
+                quota.check(most, now, {name: order.min_count * amount for name, amount in each.items()})
         if count > MOST_AT_ONCE:
             raise errors.Invalid(f"Invalid max_count: at most {MOST_AT_ONCE} servers can be made by one request.")
         return count
 
+    def _write(self, order: NewServer, plan: CreatePlan, server_uuids: list[str], who: context.RequestContext,
+               passphrases: Secrets) -> CreatedServers:
+        """Take the volumes, write the servers with their journal entries, and start to build them."""
+        reservation, taken = _reservation(order), self._take_volumes(plan, server_uuids)
+        rows = [{**row, "project_id": who.project_id, "user_id": who.user_id, "reservation_id": reservation,
+                 "volumes": taken[str(row["uuid"])] or None} for row in rows_of(order, plan, server_uuids)]
+        entries = [_entry(self.deps, order, row, who, plan.network.group_ids) for row in rows]
 
-def sane_hostname(name: str, fallback: str) -> str:
-    """Return a host name derived from a display name: lower case letters, digits and dashes (RFC 1123), at most 63.
+        def insert(tx: Connection) -> tuple[states.Entry, ...]:
+            made = servers.insert(tx, rows, entries, order.metadata, order.tags)
+            security_groups.join_new(tx, plan.network.members_of, server_uuids)
+            create_volumes.written(tx, taken)
+            return made
+        with failures.on_failure(lambda: self._volumes.give_back(taken), on=errors.NovaError):
+            made = self.deps.cell.transact(insert)
+        self.deps.runner.start(made, secrets={"admin_password": order.admin_password, **passphrases})
+        return _result(reservation, server_uuids, plan)
 
-    Dots become dashes too: ``web.1`` is not a host ``web`` in a domain ``1``.
-    """
-    ascii_name = name.encode("ascii", "ignore").decode()
-    words = re.sub(r"[^\w-]+", "", re.sub(r"[ _.]", "-", ascii_name)).lower().strip("-")
-    return words[:MAX_HOSTNAME].strip("-") or fallback
+    def _take_volumes(self, plan: CreatePlan, server_uuids: list[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
+        """Reserve the volumes, as the last step that can be refused: the servers' ledger rows are closed again then."""
+        def close(tx: Connection) -> None:
+            ledger.close(tx, dict.fromkeys(server_uuids, 2**62))
+        with failures.on_failure(lambda: self.deps.api.transact(close), on=errors.NovaError):
+            return self._volumes.take(plan.devices, server_uuids, plan.zone)
+
+    def _made_before(self, order: NewServer, plan: CreatePlan | None) -> CreatedServers | None:
+        """Return the result of the first delivery, if this message is a redelivery. ``plan`` None: what the request
+        names is in use meanwhile, so the first servers' rows have the answer."""
+        with self.deps.api.reading() as tx:
+            known = ledger.opened(tx, [_uuid(order, index) for index in range(min(order.max_count, MOST_AT_ONCE))])
+        if not known:
+            return None
+        if plan is not None:
+            return _result(_reservation(order), known, plan)
+        with self.deps.cell.reading() as tx:
+            row = next(iter(servers.rows_of(tx, known[:1], with_deleted=True).values()), None)
+        return CreatedServers(reservation_id=_reservation(order), uuids=tuple(known),
+                              disk_config=row.disk_config if row else "",
+                              security_groups=row.security_groups if row else None)
 
 
-def _names(order: NewServer, uuid_list: Sequence[str]) -> list[tuple[str, str]]:
-    """(name, host name) of each server: several get the suffix ``-1``, ``-2`` ... on both, and cannot set a host
-    name."""
-    if order.max_count == 1:
-        return [(order.name, order.hostname or sane_hostname(order.name, f"Server-{uuid_list[0]}"))]
-    base = sane_hostname(order.name, "")
-    return [(_numbered(order.name, index, MAX_NAME),
-             _numbered(base, index, MAX_HOSTNAME) if base else f"Server-{uuid}")
-            for index, uuid in enumerate(uuid_list, 1)]
-
-
-def _numbered(text: str, index: int, most: int) -> str:
-    """Return ``text-index``, with the text cut so that the result is at most ``most`` characters long."""
-    return f"{text[:most - len(str(index)) - 1]}-{index}"
+def _result(reservation: str, server_uuids: Sequence[str], plan: CreatePlan) -> CreatedServers:
+    return CreatedServers(reservation_id=reservation, uuids=tuple(server_uuids),
+                          disk_config=str(plan.columns["disk_config"]), security_groups=plan.network.security_groups)
 
 
 def _uuid(order: NewServer, index: int) -> str:
@@ -281,66 +229,6 @@ def _reservation(order: NewServer) -> str:
     """Return the request's reservation id: ``r-`` and eight letters or digits."""
     chosen = random.Random(order.key or None)
     return f"r-{''.join(chosen.choices('abcdefghijklmnopqrstuvwxyz0123456789', k=8))}"
-
-
-def _kept(flavor: Flavor) -> Flavor:
-    """Return the flavor as stored with its servers, independent of later changes to the flavor."""
-    return msgspec.structs.replace(flavor, projects=())
-
-
-def _zone(deps: Deps, order: NewServer) -> str | None:
-    """Return the requested availability zone, or the default zone."""
-    return order.availability_zone or deps.settings.default_schedule_zone
-
-
-def _rows(deps: Deps, order: NewServer, parts: LookedUp, uuid_list: Sequence[str], who: context.RequestContext
-         ) -> list[dict[str, Any]]:
-    image = parts.image
-    common = {
-        "project_id": who.project_id, "user_id": who.user_id, "description": order.description,
-        "vm_state": VmState.BUILDING.value, "task_state": TaskState.SCHEDULING.value,
-        "pinned_availability_zone": parts.volumes.zone,
-        "flavor": _kept(parts.flavor), "flavorid": parts.flavor.flavorid,
-        "image": image, "image_id": image.id if image else "",
-        "kernel_id": order.kernel_id or (image.kernel_id if image else None) or "",
-        "ramdisk_id": order.ramdisk_id or (image.ramdisk_id if image else None) or "", "memo": _memo(order),
-        "requested_networks": parts.network.networks,
-        "port_demands": parts.network.demands or None,
-        "disks": _disks(parts.local, parts.flavor), "security_groups": parts.network.security_groups,
-        "root_device_name": ROOT_NAME, "config_drive": (
-            order.config_drive or wants_drive(image) or deps.settings.force_config_drive),
-        "disk_config": order.disk_config, "key_name": order.key_name, "public_key": parts.public_key,
-        "key_type": parts.key_type, "user_data": order.user_data, "files": order.files or None,
-        "reservation_id": _reservation(order), "scheduler_hints": order.scheduler_hints or None,
-        "trusted_certs": order.trusted_certs, "access_ip_v4": order.access_ip_v4, "access_ip_v6": order.access_ip_v6}
-    return [{**common, "uuid": uuid, "name": name, "hostname": hostname, "launch_index": index}
-            for index, (uuid, (name, hostname)) in enumerate(zip(uuid_list, _names(order, uuid_list), strict=True))]
-
-
-def _memo(order: NewServer) -> ServerMemo | None:
-    if order.client_token is None and order.shutdown_behavior == STOP:
-        return None
-    return ServerMemo(client_token=order.client_token, shutdown_behavior=order.shutdown_behavior)
-
-
-def _disks(local_disks: Sequence[LocalDisk], flavor: Flavor) -> tuple[Disk, ...] | None:
-    """Return the ephemeral and swap disks of the request or its image, within the flavor's limits; None: the
-    flavor's."""
-    if not local_disks:
-        return None
-    ephemeral = [disk for disk in local_disks if disk.kind == "ephemeral"]
-    swap = [disk for disk in local_disks if disk.kind == "swap"]
-    sizes = [disk.size or flavor.ephemeral_gb for disk in ephemeral]
-    if sum(sizes) > flavor.ephemeral_gb:
-        raise errors.Invalid(f"Ephemeral disks requested are larger than the instance type allows: {sum(sizes)} GB "
-                             f"of {flavor.ephemeral_gb} GB.")
-    if sum(disk.size or flavor.swap_mb for disk in swap) > flavor.swap_mb:
-        raise errors.Invalid(f"Swap drive requested is larger than instance type allows ({flavor.swap_mb} MB).")
-    made = [Disk(kind="root", size_gb=flavor.root_gb)]
-    made += [Disk(kind="ephemeral", index=index, size_gb=size, format=disk.format)
-             for index, (size, disk) in enumerate(zip(sizes, ephemeral, strict=True))]
-    made += [Disk(kind="swap", size_mb=disk.size or flavor.swap_mb) for disk in swap]
-    return tuple(made)
 
 
 def _entry(deps: Deps, order: NewServer, row: Mapping[str, object], who: context.RequestContext,

@@ -123,7 +123,7 @@ class Resizes:
 
         def check(tx: Connection, row: ServerRow) -> None:
             check_flavors(row, flavor, order)
-            checks.check_needs(self.deps, flavor, row.image)
+            checks.check_needs(self.deps.settings, flavor, row.image)
             check_source(self.deps, tx, row, errors.move.SourceDown)
         changes = {"disk_config": order.disk_config} if order.disk_config else {}
         begin_move(self.deps, MovePlan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid, MoveArguments,

@@ -17,7 +17,7 @@ import msgspec
 from nova import errors, failures
 from nova.conductor import volume_cleanups
 from nova.conductor.actions.checks import usable_image
-from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.steps import volume_keys
 from nova.conductor.steps.volumes import DOUBT_S, RETRY_S
 from nova.db import volumes
@@ -33,6 +33,7 @@ from nova.model.volumes import (
     BlockDevice,
     NewVolume,
     Volume,
+    root_of,
 )
 from nova.model.volumes import VOLUME as EXISTING
 
@@ -40,15 +41,6 @@ T = TypeVar("T")
 
 GIB = 1024**3
 LIFTED = ("image_id", "image_name", "size", "checksum", "container_format", "disk_format", "min_ram", "min_disk")
-
-
-class WantedVolumes(NamedTuple):
-    """A request's devices with the volume service's data, the image described by the root volume, and the server's
-    zone."""
-
-    devices: tuple[BlockDevice, ...] = ()
-    image: Image | None = None
-    zone: str | None = None
 
 
 class FoundDevice(NamedTuple):
@@ -63,28 +55,12 @@ class VolumesOfCreate:
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
-    def look_up(self, asked_for: Sequence[BlockDevice], zone: str | None) -> WantedVolumes:
-        """Look up the requested devices. ``zone``: the requested availability zone.
+    def look_up(self, asked_for: Sequence[BlockDevice]) -> tuple[FoundDevice, ...]:
+        """Look up the requested devices.
 
-        Raises volume.NotFound, SnapshotNotFound, NotAvailable, NeedsMultiattach, NoBootable, ZonesDiffer, OtherZone;
-        server.BadImage.
+        Raises volume.NotFound, SnapshotNotFound, NotAvailable, NeedsMultiattach, NoBootable; server.BadImage.
         """
-        found = [self._looked_up(asked) for asked in asked_for]
-        image = next((one.image for one in found if one.device.boot_index == 0), None)
-        there = [one.volume for one in found if one.volume is not None]
-        return WantedVolumes(tuple(one.device for one in found), image, self._zone(zone, there))
-
-    def _zone(self, asked: str | None, there: Sequence[Volume]) -> str | None:
-        """Return the zone of the volumes if they must be in the server's zone, unless it is the default zone."""
-        settings, zones = self.deps.settings, {one.availability_zone: one for one in there}
-        if settings.cross_az_attach or not zones:
-            return asked
-        if len(zones) > 1:
-            raise errors.volume.ZonesDiffer(zones=", ".join(sorted(zones)))
-        [(zone, volume)] = zones.items()
-        if asked not in (None, zone):
-            raise errors.volume.OtherZone(volume=volume.id, zone=zone, server_zone=asked)
-        return asked if asked or zone == settings.default_availability_zone else zone
+        return tuple(self._looked_up(asked) for asked in asked_for)
 
     def _looked_up(self, asked: BlockDevice) -> FoundDevice:
         match asked.source:
@@ -130,25 +106,26 @@ class VolumesOfCreate:
 
     # -- creation and reservation
 
-    def take(self, wanted: WantedVolumes, server_uuids: Sequence[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
-        """Reserve existing volumes, and create the others, for each server.
+    def take(self, devices: Sequence[BlockDevice], server_uuids: Sequence[str], zone: str | None
+             ) -> Mapping[str, tuple[BlockDevice, ...]]:
+        """Reserve existing volumes, and create the others in the zone, for each server.
 
         Raises the errors of the volume service; all volumes that were taken before are then released.
         """
         done: dict[str, tuple[BlockDevice, ...]] = dict.fromkeys(server_uuids, ())
-        if not wanted.devices:
+        if not devices:
             return done
-        doubts = self._doubts(wanted, server_uuids)
+        doubts = self._doubts(devices, server_uuids)
         self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, doubts, DOUBT_S))
         with failures.on_failure(lambda: self.give_back(done), on=errors.NovaError):
             for uuid in server_uuids:
-                for device in wanted.devices:
-                    done[uuid] = (*done[uuid], self._take(device, uuid, wanted.zone))
+                for device in devices:
+                    done[uuid] = (*done[uuid], self._take(device, uuid, zone))
         return done
 
     @staticmethod
-    def _doubts(wanted: WantedVolumes, server_uuids: Sequence[str]) -> list[Cleanup]:
-        return [Cleanup(RESERVATION, one.volume_id, uuid) for uuid in server_uuids for one in wanted.devices
+    def _doubts(devices: Sequence[BlockDevice], server_uuids: Sequence[str]) -> list[Cleanup]:
+        return [Cleanup(RESERVATION, one.volume_id, uuid) for uuid in server_uuids for one in devices
                 if one.volume_id]
 
     def _take(self, device: BlockDevice, uuid: str, zone: str | None) -> BlockDevice:
@@ -184,10 +161,24 @@ def written(tx: Connection, taken: Mapping[str, tuple[BlockDevice, ...]]) -> Non
         volumes.drop_cleanups(tx, [Cleanup(RESERVATION, one.volume_id, uuid) for one in devices])
 
 
-def named(devices: Sequence[BlockDevice], root: str, local: int) -> tuple[BlockDevice, ...]:
-    """Return the devices with the names that the guest presumably gives them: the boot device first, the others after
-    its ``local`` disks, in their order."""
-    letters = iter(ascii_lowercase[max(local, 1):])
+def zone_of(found: Sequence[FoundDevice], asked: str | None, settings: ConductorSettings) -> str | None:
+    """Return a server's zone: the requested one, or that of its existing volumes if they must be in the same zone and
+    theirs is not the default one. Raises volume.ZonesDiffer, volume.OtherZone."""
+    zones = {one.volume.availability_zone: one.volume for one in found if one.volume is not None}
+    if settings.cross_az_attach or not zones:
+        return asked
+    if len(zones) > 1:
+        raise errors.volume.ZonesDiffer(zones=", ".join(sorted(zones)))
+    [(zone, volume)] = zones.items()
+    if asked not in (None, zone):
+        raise errors.volume.OtherZone(volume=volume.id, zone=zone, server_zone=asked)
+    return asked if asked or zone == settings.default_availability_zone else zone
+
+
+def named(devices: tuple[BlockDevice, ...], root: str, local: int) -> tuple[BlockDevice, ...]:
+    """Return the devices with the names that the guest presumably gives them: the boot device first, then its
+    ``local`` disks, and the other volumes in their order."""
+    letters = iter(ascii_lowercase[local + (root_of(devices) is not None):])
     return tuple(msgspec.structs.replace(one, device_name=root if one.boot_index == 0 else root[:-1] + next(letters))
                  for one in devices)
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from nova import context, errors
-from nova.conductor.actions.create import sane_hostname
+from nova.conductor.actions.create_plan import sane_hostname
 from nova.model.server.servers import NewServer, ServerListQuery
 from tests.fakes.api import ApiClient
 from tests.fakes.small_cloud import DEMO, SmallCloud

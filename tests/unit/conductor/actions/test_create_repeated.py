@@ -11,6 +11,7 @@ from nova import context, errors
 from nova.conductor.actions.create import CreateAdmission
 from nova.model.quota.quotas import QuotaUpdate
 from nova.model.server.servers import CreatedServers, NewServer
+from nova.model.volumes import BlockDevice
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
 
 KEY = "11111111-2222-4333-8444-555555555555"
@@ -47,6 +48,19 @@ def test_create_when_the_first_message_took_the_last_of_the_quota_then_the_secon
     assert len(first.uuids) == 2 and create(cloud) == first
     with pytest.raises(errors.OverQuota):
         create(cloud, key="99999999-2222-4333-8444-555555555555")
+
+
+def test_create_when_what_it_names_is_in_use_by_its_first_delivery_then_the_answer_is_that_of_its_servers(
+        cloud: SmallCloud) -> None:
+    """The volume is no longer available to anybody else, so the request cannot be looked up again."""
+    volume = cloud.volume_service.add(bootable=True)
+    wanted = {"volumes": (BlockDevice(source_id=volume, boot_index=0),), "min_count": 1, "max_count": 1,
+              "disk_config": "MANUAL"}
+    first = create(cloud, **wanted)
+    cloud.ended(first.uuids[0])
+    assert create(cloud, **wanted) == first and first.disk_config == "MANUAL"
+    with pytest.raises(errors.volume.NotAvailable):
+        create(cloud, key="99999999-2222-4333-8444-555555555555", **wanted)
 
 
 def test_create_when_requests_are_alike_but_two_then_each_has_its_servers(cloud: SmallCloud) -> None:
