@@ -142,12 +142,12 @@ class Batches:
         if kind.closes and isinstance(job.order, GuestOrder):
             self._expedite(job.order, job.work, job.permission)
         outcome = self._orders.run(job.work, functools.partial(self._outcome, job))
+        job.permission.leave(job.order.server_uuid)
         seconds = time.monotonic() - began
         metrics.ORDERS.labels(kind.name, "ok" if outcome.ok else "failed").observe(seconds)
         if outcome.ok:  # `failure` has logged the others
             LOG.info("completed the order to %s the guest (%.2f s)", kind, seconds, extra={
                 "server": job.order.server_uuid})
-        job.permission.leave(job.order.server_uuid)
         reporter.add(outcome)
 
     def _outcome(self, job: _Job, work: Work) -> Outcome:
