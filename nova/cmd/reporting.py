@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol
 
-from nova import concurrency, context, errors
+from nova import concurrency, context, errors, failures
 from nova.conf._options import Options
 from nova.model.base import utcnow
 from nova.model.host.services import Alive, ContractVersion, Heartbeat, Registered, Registration
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 ECHO_EVERY = 4  # heartbeats
+REFUSED_S = 60.0  # after a refused registration, until the next: an operator may have enrolled the host meanwhile
 
 
 def say_mode(mode: str) -> None:
@@ -68,21 +69,26 @@ class Reporting:
         self._every: PeriodicTask | None = None
 
     def start(self, contracts: tuple[type[Contract], ...] = ()) -> None:
-        """Start in the background: a service works before it is registered, and while registration is refused, which is
-        logged as one line."""
+        """Start in the background: a service works before it is registered, and while registration is refused. That is
+        logged once for each reason, and tried again every minute."""
         concurrency.spawn(self._begin_beside, contracts, name="register")
 
     def _begin_beside(self, contracts: tuple[type[Contract], ...]) -> None:
-        try:
-            self.begin(contracts)
-        except Exception as error:  # after the bus was closed, its library raises anything
+        logged = None
+        while error := failures.failure_of(self.begin, contracts):
             if self.stopped:
-                return  # the bus was closed meanwhile
-            if isinstance(error, errors.NovaError):
-                LOG.error("the conductors refused to register %s; it is not listed as a service: %s", self.binary,
-                          error.message)
-            else:
-                LOG.exception("%s could not register; it is not listed as a service until it is restarted", self.binary)
+                return  # the bus was closed meanwhile; its library raises anything then
+            if logged != (reason := (type(error), str(error))):
+                self._log_refused(error)
+            logged = reason
+            concurrency.sleep(REFUSED_S)
+
+    def _log_refused(self, error: Exception) -> None:
+        if isinstance(error, errors.NovaError):
+            LOG.error("the conductors refused to register %s; until they accept it, it is not listed as a service: %s",
+                      self.binary, error.message)
+        else:
+            LOG.error("%s could not register; until it can, it is not listed as a service", self.binary, exc_info=error)
 
     def begin(self, contracts: tuple[type[Contract], ...]) -> None:
         """Register, and start heartbeats once the conductor has answered."""

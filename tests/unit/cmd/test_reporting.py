@@ -10,6 +10,7 @@ import pytest
 
 from nova import errors
 from nova.cmd import api
+from nova.cmd import reporting as reporting_module
 from nova.cmd.reporting import Reporting
 from nova.model.host.services import Alive, Heartbeat, Registered, Registration
 from tests.fakes.small_cloud import until
@@ -19,9 +20,10 @@ class Conductor:
     def __init__(self) -> None:
         self.rows: list[Registration] = []
         self.beats: list[Heartbeat] = []
-        self.refuses = False
+        self.refuses, self.asked = False, 0
 
     def register(self, registration: Registration) -> Registered:
+        self.asked += 1
         if self.refuses:
             raise errors.daemon.NotAControlDaemon(host=registration.host, binary=registration.binary)
         self.rows.append(registration)
@@ -39,14 +41,20 @@ def reporting(conductor: Conductor) -> Reporting:
     return Reporting(options, "nova-novncproxy", "novncproxy", bus, conductor)
 
 
-def test_start_when_the_conductor_refuses_then_the_daemon_goes_on_and_the_log_says_so(
-        caplog: pytest.LogCaptureFixture) -> None:
+def test_start_when_the_conductor_refuses_then_the_log_says_so_once_and_it_registers_later(
+        caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporting_module, "REFUSED_S", 0.05)
     conductor = Conductor()
     conductor.refuses = True
     made = reporting(conductor)
     with caplog.at_level(logging.ERROR):
         made.start()
         until(lambda: "the conductors refused to register nova-novncproxy" in caplog.text, "it is logged")
+        monkeypatch.setattr(reporting_module, "REFUSED_S", 0.01)
+        until(lambda: conductor.asked > 3, "it is tried again")
+    assert caplog.text.count("refused to register") == 1
+    conductor.refuses = False
+    until(lambda: conductor.rows, "it is registered")
     made.stop()
 
 
@@ -54,6 +62,7 @@ def test_start_when_registering_fails_unexpectedly_then_the_log_names_the_servic
         caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     conductor = Conductor()
     made = reporting(conductor)
+    monkeypatch.setattr(reporting_module, "REFUSED_S", 0.01)
 
     def defect(_registration: Registration) -> Registered:
         raise ZeroDivisionError
