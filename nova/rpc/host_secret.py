@@ -174,7 +174,7 @@ def peek(state_path: Path, name: str = FILE) -> str:
 
 
 def _mark(path: Path) -> None:
-    """Create an empty marker file. One that another daemon of this host created stays as it is: its owner may be
+    """Create an empty marker file. An existing file stays as it is: another daemon of this host created it, maybe as
     another user, so that opening it would be refused. Raises host.NotMarked."""
     with failures.replaced(OSError, lambda error: errors.host.NotMarked(path=path, reason=error.strerror)), \
             contextlib.suppress(FileExistsError):

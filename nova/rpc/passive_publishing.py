@@ -38,11 +38,12 @@ class PassivePublisher(impl_rabbit.Connection):
 
     def has_exchange(self, name: str) -> bool:
         """Return whether that topic exchange exists."""
-        try:
-            topic_exchange(name, passive=True)(self.channel).declare()
-        except NotFound:
-            self.ensure_connection()  # the broker has closed the channel
-            return False
+        with self._connection_lock:  # the heartbeat thread would read the broker's reply, and this one wait forever
+            try:
+                topic_exchange(name, passive=True)(self.channel).declare()
+            except NotFound:
+                self.ensure_connection()  # the broker has closed the channel
+                return False
         return True
 
     def _publish_bounded(self, exchange: kombu.Exchange, msg: Mapping[str, object], routing_key: str,

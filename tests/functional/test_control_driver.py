@@ -23,6 +23,7 @@ from nova.rpc.transport import Bus, open_transport
 from tests.functional import library_options
 
 CALLERS, STOPS = 6, 10
+LOOKS = 100
 
 
 class DeskRPC(Contract):
@@ -164,6 +165,26 @@ def answers(queue: Any, seconds: float) -> int:
         found += queue.get(no_ack=True) is not None
         time.sleep(0.05)
     return found
+
+
+def test_exchange_when_it_is_looked_for_beside_quick_heartbeats_then_no_answer_is_lost(backends: Any) -> None:
+    """Daemons that start before any conductor look for its exchange before each call, while heartbeats are sent."""
+    bus = make_bus(backends.broker.url(), "starts")
+    bus.conf.set_override("heartbeat_rate", 15_000, group="oslo_messaging_rabbit")  # one each millisecond
+    driver, found = bus.transport.driver, []
+
+    def look() -> None:
+        found.extend(driver.has_exchange("of-no-conductor") for _ in range(LOOKS))
+    looking = [threading.Thread(target=look, daemon=True) for _ in range(3)]
+    for thread in looking:
+        thread.start()
+    try:
+        for thread in looking:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in looking), f"{len(found)} answers, and no more"
+        assert found == [False] * 3 * LOOKS
+    finally:
+        bus.close()
 
 
 def test_answer_when_its_queue_is_away_then_it_comes_late_and_no_worker_waits(buses: list[Bus]) -> None:
