@@ -49,7 +49,7 @@ class Work:
     Thousands of finished orders are remembered; they no longer have an event to wait for.
     """
 
-    __slots__ = ("_done", "_stopped", "aborted", "key", "outcome", "late", "overtook", "start_by",
+    __slots__ = ("_done", "_stopped", "aborted", "key", "late", "outcome", "overtook", "start_by",
                  "superseded")
 
     def __init__(self, key: Key, start_by: Time | None = None, late: bool = False) -> None:

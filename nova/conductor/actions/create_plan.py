@@ -34,7 +34,7 @@ MAX_NAME = 255
 
 
 class CreateLimits(NamedTuple):
-    """CreateLimits in force, and ``each``: what one server of the request counts against them. All by resource."""
+    """Limits in force, and ``each``: what one server of the request counts against them. All by resource."""
 
     each: Mapping[str, int]
     project: Mapping[str, int]

@@ -22,18 +22,18 @@ ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b(?::\d+)?")
 def fault_of(error: errors.NovaError, op: Op) -> Fault:
     """Return the fault. The message is for the owner, without host names and host paths; the details for admins keep
     them."""
-    return Fault(code=error.status if error.status >= 500 else 500, message=for_owner(error, op)[:LONGEST],
+    return Fault(code=error.status if error.status >= 500 else 500, message=for_owner(error, op),
                  details=op.progress.fault_details or op.progress.traceback or error.message,
                  created_at=utcnow())
 
 
 def for_owner(error: errors.NovaError, op: Op) -> str:
-    """Return the error's message for the owner, without the names, paths and addresses of hosts. If a service did not
-    answer, all addresses are removed."""
+    """Return the error's message for the owner, of at most ``LONGEST`` characters, without the names, paths and
+    addresses of hosts. If a service did not answer, all addresses are removed. A host may have sent any text."""
     message = error.message
     if isinstance(error, errors.Unavailable):
         message = ADDRESS.sub("a host of the cloud", ANY_URI.sub("a service of the cloud", message))
-    return nameless(message, op)
+    return nameless(message, op)[:LONGEST]
 
 
 def nameless(message: str, op: Op) -> str:

@@ -173,6 +173,15 @@ def test_attach_when_it_fails_then_a_tenant_learns_no_name_and_path_of_the_host(
     assert "host1" not in failed.value.message
 
 
+def test_attach_when_a_host_refuses_at_length_then_a_tenant_reads_the_beginning(make):
+    cloud = make(False)
+    [uuid] = cloud.active()
+    cloud.computes["host1"].answers["attach"] = refused(errors.HostRefused("no " * 10_000))
+    with pytest.raises(errors.HostRefused, match="no no no") as failed:
+        attach(cloud, uuid)
+    assert len(failed.value.message) < 500
+
+
 @BOTH
 @pytest.mark.parametrize("error", [REFUSED, AWAY, CRASH], ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("step, method", steps_of(ATTACH_INTERFACE))
