@@ -15,17 +15,17 @@ LOG = logging.getLogger(__name__)
 
 
 class HostUpdate(Batch):
-    """A message to a host, and its result. If ``anew`` is set, the host reads all of its networks again."""
+    """Message to a network host, and its result. ``refresh``: the host reads all of its networks again."""
 
     def __init__(self) -> None:
         super().__init__()
         self.states: dict[str, NetworkOnHost] = {}
-        self.anew = False
+        self.refresh = False
         self.error: errors.NovaError | None = None  # of sending the states
 
     def request_refresh(self) -> None:
         """Make the host read all of its networks again. May be called repeatedly."""
-        self.anew = True
+        self.refresh = True
 
     def put(self, states: Iterable[NetworkOnHost]) -> None:
         """Add states. Only the newest state of each network is sent; older states are dropped."""
@@ -55,7 +55,7 @@ class HostQueues:
         return self._queues.waiting(host)
 
     def _send(self, host: str, message: HostUpdate) -> None:
-        if message.anew:
+        if message.refresh:
             failed = _error_of(lambda: self.network.refresh_networks(host))
             if failed is not None:
                 LOG.info("could not notify host %s of removed networks; it detects them at its next refresh: %s",
