@@ -10,6 +10,7 @@ from nova.errors import (
     aggregate,
     api,
     bundle,
+    cell,
     cert,
     config,
     console,
@@ -55,6 +56,6 @@ from nova.errors.kinds import (
 
 __all__ = ["Bug", "ClaimConflict", "Conflict", "Forbidden", "Gone", "HostRefused", "Invalid", "KINDS", "NotFound",
            "NoValidHost", "NotSupported", "NovaError", "OverQuota", "Overtaken", "PeerTooOld", "Unavailable",
-           "WrongState", "aggregate", "api", "bundle", "cert", "code_on_wire", "config", "console", "daemon", "dns",
-           "flavor", "floating", "from_wire", "guest", "host", "image", "metadata", "move", "network", "orphan",
+           "WrongState", "aggregate", "api", "bundle", "cell", "cert", "code_on_wire", "config", "console", "daemon",
+           "dns", "flavor", "floating", "from_wire", "guest", "host", "image", "metadata", "move", "network", "orphan",
            "placement", "quota", "security_group", "server", "service", "volume"]

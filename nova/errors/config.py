@@ -15,6 +15,10 @@ Wrong = kinds.Invalid.row("config.wrong", "{reason}",
 CatalogInfo = Wrong.row("config.catalog_info",
     "[cinder]catalog_info cannot be used: it must be TYPE:NAME:INTERFACE, where NAME may be empty, for example "
     "volumev3::publicURL.")
+CellUrlSealed = Wrong.row("config.cell_url_sealed",
+    "The recorded {column} of cell {cell} cannot be decrypted, neither with [conductor]host_secret_key nor with the "
+    "generated key, which the password in [api_database]connection decrypts. Add the key that encrypted it behind the "
+    "first key; or record the URLs again with: nova-manage cell_v2 update_cell --cell_uuid {cell}")
 Choice = Wrong.row("config.choice", "{option} cannot be used: it must be one of {known}.")
 CpuSet = Wrong.row("config.cpu_set", "nova-compute cannot run with this {option}: {reason}.")
 Credentials = Wrong.row("config.credentials", "The credentials in [{section}] cannot be used: {reason}.")
@@ -27,6 +31,10 @@ GeneratedKey = Wrong.row("config.generated_key",
     "The generated key of host secrets cannot be decrypted. The passwords in [database]connection and "
     "[DEFAULT]transport_url have both changed since nova-conductor ran last. Start nova-conductor once with one of the "
     "old passwords; or run 'nova-manage host readmit --all', which discards the secrets")
+GeneratedCellKey = Wrong.row("config.generated_cell_key",
+    "The generated key of cells' URLs cannot be decrypted: the password in [api_database]connection differs from the "
+    "password that encrypted it. Use the same password on all conductors, or set [conductor]host_secret_key there. If "
+    "the password has changed, record the URLs of each cell again with: nova-manage cell_v2 update_cell")
 HostSecretKey = Wrong.row("config.host_secret_key",
     "[conductor]host_secret_key {reason}: all conductors need the same key, in nova-conductor.conf. Generate it with: "
     "nova-manage host new-key")

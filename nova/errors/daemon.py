@@ -102,6 +102,10 @@ NotificationsNoSuchDriver = config.Wrong.row("notifications.no_such_driver",
     "[oslo_messaging_notifications]driver names an unknown driver, so no notifications would be sent. Known drivers: "
     "{known}.")
 
+NotInACell = kinds.Bug.row("cell.not_in_a_cell",
+    "{caller} needs {what}, which a cell conductor does not have.",
+    "This is a bug of nova: report it with the log. A conductor with [api_database]connection can make the call.")
+
 LedgerClosed = kinds.Bug.row("ledger.closed",
     "The ledger row of {server} was closed before the server could be scheduled; create the server again.")
 LedgerOpen = kinds.Conflict.row("ledger.open", "These servers were requested already.")

@@ -78,4 +78,8 @@ ConfigDrivePath = kinds.Invalid.row("config_drive.path", "A config drive cannot 
 ConfigDriveTooBig = kinds.Invalid.row("config_drive.too_big",
     "The config drive would hold {bytes} bytes; {limit} are allowed.")
 
+FactsNotHere = kinds.Unavailable.row("guest.facts_not_here",
+    "Some facts of guest {server} are not in its cell's database yet.",
+    "Repeat the request: a super conductor carries them within seconds. If it does not, check that one runs.")
+
 FakeInjected = kinds.Bug.row("fake.injected", "The fake driver is configured to fail in {call}.")

@@ -38,5 +38,7 @@ ReasonWithoutDisable = kinds.Invalid.row("service.reason_without_disable",
 ResourceNotFound = kinds.NotFound.row("service.resource_not_found", "The {service} service has no {what}.")
 #: A 404 for a resource that the request's body names, not for the one in its URL.
 ReferenceMissing = ResourceNotFound.row("service.reference_missing", "The {service} service refused: {reason}.")
+SeveralCells = kinds.Invalid.row("service.several_cells", "Several cells have a service {id}.",
+    "Use API version 2.53 or newer, in which services have UUIDs.")
 Unavailable = kinds.Unavailable.row("service.unavailable", "The {service} service does not answer: {reason}.",
     "Check that service's log and endpoint (`openstack catalog list`).")

@@ -235,6 +235,12 @@ def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[NodeRow]:
     return list(map(NodeRow._make, tx.execute(query)))
 
 
+def has_provider(row: NodeRow, found: Mapping[str, NodeProviderRow]) -> bool:
+    """Return whether the provider of a node is there, and its host's. A cell does not know the nodes of other cells, so
+    a host there may report one of their UUIDs; it never gets the provider."""
+    return row.uuid in found and found[row.uuid].host == row.host
+
+
 def node_id(tx: Connection, name: str) -> int | None:
     """Return the id of the node with this UUID or number; None if there is none."""
     same = nodes.c.id == int(name) if name.isascii() and name.isdigit() and len(name) <= 18 else nodes.c.uuid == name

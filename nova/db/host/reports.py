@@ -7,7 +7,7 @@ less than is allocated is logged, and gets no new allocations.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.api import allocations, inventories, provider_aggregates, provider_traits, providers
-from nova.db.sql.statements import insert_all
+from nova.db.sql.statements import insert_all, insert_ignoring
 from nova.db.sql.types import new_key, utc_now
 from nova.model.host.hosts import Inventory, Node
 from nova.model.placement import accepted_capacity
@@ -40,19 +40,29 @@ def write_providers(tx: Connection, inventory: Inventory, limits: accepted_capac
     UUID belongs to a provider of another host, below a node, or of the Placement API."""
     left = dict(limits or {})
     known = _known(tx, [node.uuid for node in inventory.nodes])
+    new = [node for node in inventory.nodes if node.uuid not in known]
+    if new:
+        _insert(tx, inventory, new)
+        known = _known(tx, [node.uuid for node in inventory.nodes])
     for node in inventory.nodes:
-        row = known.get(node.uuid)
-        if row is not None and (row.parent_id is not None
-                                or (row.host != inventory.host and row.host_id != inventory.host_id)):
+        row = known[node.uuid]
+        if row.parent_id is not None or (row.host != inventory.host and row.host_id != inventory.host_id):
             raise errors.host.NodeNotYours(host=inventory.host, uuid=node.uuid)
-        if row is not None and row.inventory_version > inventory.version:
+        if row.inventory_version > inventory.version:
             continue
         values = {"name": node.name, "host": inventory.host, "host_id": inventory.host_id, "parent_id": None,
                   "root_id": None, "topology": node.topology, "inventory_version": inventory.version}
-        key = _write(tx, node.uuid, row.id if row is not None else None, values)
+        key = _write(tx, node.uuid, row.id, values)
         _write_inventories(tx, key, [accepted_capacity.within(one, left) for one in _inventories(node)], node.name)
         _write_traits(tx, key, node.traits)
         _write_children(tx, key, Reported(inventory, node, left))
+
+
+def owners(tx: Connection, uuids: Collection[str]) -> dict[str, str]:
+    """Return the hosts of these nodes' providers, by UUID."""
+    rows = tx.execute(sa.select(providers.c.uuid, providers.c.host).where(
+        providers.c.uuid.in_(list(uuids)), providers.c.host != ""))
+    return {row.uuid: row.host for row in rows}
 
 
 class Reported(NamedTuple):
@@ -78,6 +88,13 @@ def _known(tx: Connection, uuids: Sequence[str]) -> dict[str, _Provider]:
     return {row.uuid: _Provider._make(row) for row in tx.execute(
         sa.select(*[providers.c[name] for name in _Provider._fields])
         .where(providers.c.uuid.in_(list(uuids))).order_by(providers.c.id).with_for_update())}
+
+
+def _insert(tx: Connection, inventory: Inventory, new: Sequence[Node]) -> None:
+    """Insert the providers of new nodes, still without data: several conductors may carry the same report."""
+    insert_ignoring(tx, providers, [
+        {"uuid": node.uuid, "name": node.name, "host": inventory.host, "host_id": inventory.host_id, "generation": 0,
+         "inventory_version": 0, "updated_at": utc_now()} for node in new])
 
 
 def _write(tx: Connection, uuid: str, key: int | None, values: Mapping[str, object]) -> int:

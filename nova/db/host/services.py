@@ -326,24 +326,25 @@ def releases(tx: Connection) -> list[RunningRelease]:
 #: The only kind of cleanup that no claim waits for: a file next to the guest.
 SNAPSHOT_CLEANUP = "drop_snapshots"
 HOLDS = cleanups.c.step != SNAPSHOT_CLEANUP
+PENDING = cleanups.c.done_at.is_(None)  # otherwise its host is done with it: nova.db.host.carried
 
 
 def add_cleanups(tx: Connection, added: Sequence[Mapping[str, object]]) -> None:
-    """Insert cleanups; a newer epoch replaces an existing one.
+    """Insert cleanups; a newer epoch replaces an existing one, and any epoch a done cleanup.
 
     The newest arguments count: disks that were to be kept may belong to no server by now. The new row has its own key:
     a host that did the older cleanup but could not report it must not count as having done the newer.
     """
     for one in added:
         same = [cleanups.c[name] == one[name] for name in ("host", "server_uuid", "step")]
-        tx.execute(sa.delete(cleanups).where(*same, cleanups.c.epoch < one["epoch"]))
+        tx.execute(sa.delete(cleanups).where(*same, sa.or_(cleanups.c.epoch < one["epoch"], sa.not_(PENDING))))
     if added:
         insert_ignoring(tx, cleanups, [{**one, "created_at": utc_now()} for one in added])
 
 
 def pending_cleanups(tx: Connection, host: str | None = None) -> tuple[PendingCleanup, ...]:
     """Return the pending cleanups of all hosts (or one), oldest first."""
-    query = sa.select(cleanups).order_by(cleanups.c.id)
+    query = sa.select(cleanups).where(PENDING).order_by(cleanups.c.id)
     rows = tx.execute(query if host is None else query.where(cleanups.c.host == host))
     return tuple(PendingCleanup(id=row.id, host=row.host, server_uuid=row.server_uuid, epoch=row.epoch, step=row.step,
                                 arguments=row.arguments, created_at=row.created_at) for row in rows)
@@ -360,7 +361,7 @@ def cleanup_hosts_of(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str
 
 def hosts_with_cleanups(tx: Connection) -> set[str]:
     """Return the hosts with pending cleanups."""
-    return set(tx.execute(sa.select(cleanups.c.host).distinct()).scalars())
+    return set(tx.execute(sa.select(cleanups.c.host).where(PENDING).distinct()).scalars())
 
 
 def pending_cleanup(tx: Connection, host: str, key: int) -> tuple[str, bool] | None:

@@ -101,8 +101,10 @@ ledger = sa.Table(
     sa.Column("closed_at", moment()),
     sa.Column("facts", Json(ServerFacts)),  # NULL: the row is older than the column
     sa.Column("classes", Json(Mapping[str, int])),  # its amounts by resource class; NULL: likewise
+    sa.Column("moved_at", moment()),  # to its cell; NULL: it never moved
     sa.Index("ix_ledger_usage", "project_id", "closed", "user_id"),
     sa.Index("ix_ledger_closed_at", "closed", "closed_at"),
+    sa.Index("ix_ledger_moved_at", "moved_at"),
     sqlite_autoincrement=True)
 
 #: A node of a host (host id, node UUID), a provider below one, or (with an empty ``host``) one created through the
@@ -253,11 +255,19 @@ ec2_ids = sa.Table(
     sa.UniqueConstraint("kind", "external_id"),
     sqlite_autoincrement=True)
 
-#: Cells recorded by ``nova-manage cell_v2``: cell0 and the only cell. A NULL URL means the configuration's.
+#: Cells recorded by ``nova-manage cell_v2``. URLs are encrypted, or templates; NULL means the configuration's URL.
 cell_mappings = sa.Table(
     "cell_mappings", metadata,
     sa.Column("uuid", ident(), primary_key=True),
     sa.Column("name", text(), nullable=False),
     sa.Column("transport_url", long_text()),
     sa.Column("database_connection", long_text()),
-    sa.Column("created_at", moment(), nullable=False))
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Column("disabled", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("is_entry", sa.Boolean, nullable=False, server_default=sa.false()))  # see nova.model.host.cells
+
+#: The generated key of cells' URLs: see nova.db.host.generated_keys.
+api_settings = sa.Table(
+    "api_settings", metadata,
+    sa.Column("name", text(64), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False))

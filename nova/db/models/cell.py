@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from nova.db.sql.types import Json, ident, key, moment, text
 from nova.model.flavor.flavors import Flavor
 from nova.model.guest.consoles import ConsoleAddress
+from nova.model.guest.guests import ApiFacts
 from nova.model.guest.orders import Disk
 from nova.model.host.hosts import Node
 from nova.model.host.services import ContractVersion, DatabaseConnections
@@ -87,6 +88,7 @@ servers = sa.Table(
     sa.Column("locked_by", text(8)),
     sa.Column("locked_reason", text()),
     sa.Column("memo", Json(ServerMemo)),
+    sa.Column("instance_name", text()),  # of a server from another cell, whose key the name was made of
     # the default order; vm_state (a column of the list's own filter) makes the index sufficient to find a page
     sa.Index("ix_servers_project_newest", "project_id", "deleted", "created_at", "id", "vm_state"),
     sa.Index("ix_servers_newest", "deleted", "created_at", "id", "vm_state"),
@@ -181,6 +183,7 @@ cleanups = sa.Table(  # the table's name dates from the first release
     sa.Column("step", text(64), nullable=False),
     sa.Column("arguments", Json(Mapping[str, str]), nullable=False),
     sa.Column("created_at", moment(), nullable=False),
+    sa.Column("done_at", moment()),  # by the host, in a cell; its claim is not released yet
     sa.UniqueConstraint("host", "server_uuid", "step"),
     sqlite_autoincrement=True)
 
@@ -231,7 +234,7 @@ enrolments = sa.Table(
     sa.Column("may_return", sa.Boolean, nullable=False, server_default=sa.false()),  # to the other vhost
     sqlite_autoincrement=True)
 
-#: The cloud's security mode, and its generated key: see nova.db.host.security.
+#: The cloud's security mode, and its generated key: see nova.db.host.security and generated_keys.
 security_settings = sa.Table(
     "security_settings", metadata,
     sa.Column("name", text(64), primary_key=True),
@@ -387,6 +390,17 @@ volume_holders = sa.Table(  # holder: "" for a single-attach volume, else the se
     sa.Column("created_at", moment(), nullable=False),
     sa.UniqueConstraint("volume_id", "holder"),
     sa.Index("ix_volume_holders_server_uuid", "server_uuid"))
+
+#: Facts that guests ask for and the api database has, in a cell: see nova.db.server.guest_facts.
+guest_facts = sa.Table(
+    "guest_facts", metadata,
+    sa.Column("server_uuid", ident(), primary_key=True),
+    sa.Column("epoch", key(), nullable=False),
+    sa.Column("host", text(), nullable=False),
+    sa.Column("wanted", sa.Boolean, nullable=False),
+    sa.Column("facts", Json(ApiFacts)),
+    sa.Column("asked_at", moment(), nullable=False),
+    sa.Index("ix_guest_facts_wanted", "wanted"))
 
 volume_cleanups = sa.Table(  # pending cleanups in the volume service
     "volume_cleanups", metadata,

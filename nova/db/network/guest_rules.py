@@ -20,6 +20,7 @@ class Guest(NamedTuple):
 
     uuid: str
     id: int
+    instance_name: str | None
     interfaces: tuple[Interface, ...] | None
 
 

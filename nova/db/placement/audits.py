@@ -13,6 +13,7 @@ from sqlalchemy.orm import aliased
 
 from nova.db.models.api import allocations, consumers, inventories, ledger, provider_traits, providers
 from nova.db.models.cell import cleanups, migrations, nodes, operations, servers
+from nova.db.quota.ledger import in_cells
 from nova.db.sql.statements import insert_all
 from nova.model.flavor.flavors import Flavor
 from nova.model.host.hosts import Inventory
@@ -55,10 +56,12 @@ def held(tx: Connection, uuids: Sequence[str]) -> dict[str, dict[NodeHolder, Amo
     return {server: dict(places) for server, places in found.items()}
 
 
-def owners(tx: Connection, after: str, limit: int, tree: int | None = None) -> list[str]:
-    """Return a page of servers (by UUID, after ``after``) with allocations: any, or in one tree. Consumers that
-    allocate through the Placement API are excluded."""
-    chosen = sa.select(_owner).where(_owner > after, ~sa.exists().where(consumers.c.uuid == allocations.c.consumer))
+def owners(tx: Connection, after: str, limit: int, cell: str, tree: int | None = None) -> list[str]:
+    """Return a page of servers (by UUID, after ``after``) with allocations: any, or in one tree. Excluded are consumers
+    that allocate through the Placement API, and servers that the ledger has in another cell."""
+    elsewhere = sa.exists().where(ledger.c.server_uuid == _owner, sa.not_(in_cells(cell)))
+    chosen = sa.select(_owner).where(_owner > after, ~sa.exists().where(consumers.c.uuid == allocations.c.consumer),
+                                     ~elsewhere)
     if tree is not None:
         chosen = chosen.join_from(allocations, providers, providers.c.id == allocations.c.provider_id) \
             .where(_tree == tree)

@@ -23,6 +23,7 @@ from nova.db.sql.types import Columns, later, utc_now
 from nova.model.base import Scope, Time
 from nova.model.ec2 import INSTANCE
 from nova.model.flavor.flavors import Flavor
+from nova.model.host.cells import CELL
 from nova.model.server.servers import ServerFacts
 
 
@@ -54,6 +55,11 @@ def open_rows(tx: Connection, rows: Sequence[Mapping[str, object]]) -> None:
         insert_all(tx, ledger, [{**row, "created_at": utc_now()} for row in rows])
 
 
+def in_cells(*cells: str) -> sa.ColumnElement[bool]:
+    """Return the condition for servers of these cells. Rows that are older than cells have no name of theirs."""
+    return ledger.c.cell.in_([*cells, *([""] if CELL in cells else [])])
+
+
 def _open_within(query: sa.Select[*Columns], scope: Scope) -> sa.Select[*Columns]:
     """Restrict the query to open rows that the scope may see."""
     query = query.where(ledger.c.closed == sa.false())
@@ -76,9 +82,11 @@ class OpenRow(NamedTuple):
 _OPEN_ROW = [ledger.c[name] for name in OpenRow._fields]
 
 
-def newest(tx: Connection, scope: Scope, limit: int) -> list[OpenRow]:
-    """Return the newest open rows, with the columns that server lists show."""
+def newest(tx: Connection, scope: Scope, limit: int, cells: Sequence[str] = ()) -> list[OpenRow]:
+    """Return the newest open rows (of these cells only, or all), with the columns that server lists show."""
     query = _open_within(sa.select(*_OPEN_ROW[:-1]), scope).order_by(ledger.c.id.desc()).limit(limit)
+    if cells:
+        query = query.where(in_cells(*cells))
     return [OpenRow(*row) for row in tx.execute(query)]
 
 
@@ -87,6 +95,18 @@ def get(tx: Connection, server_uuid: str, scope: Scope) -> OpenRow | None:
     query = _open_within(sa.select(*_OPEN_ROW).where(ledger.c.server_uuid == server_uuid), scope)
     row = tx.execute(query).one_or_none()
     return None if row is None else OpenRow._make(row)
+
+
+def cell_of(tx: Connection, server_uuid: str) -> str | None:
+    """Return the cell's UUID in a server's open row, empty for the first cell; None without an open row."""
+    return tx.execute(sa.select(ledger.c.cell).where(ledger.c.server_uuid == server_uuid,
+                                                     ledger.c.closed == sa.false())).scalar_one_or_none()
+
+
+def any_open(tx: Connection, cells: Sequence[str]) -> bool:
+    """Return whether one of these cells has a server."""
+    return tx.execute(sa.select(ledger.c.id).where(ledger.c.cell.in_(cells), ledger.c.closed == sa.false())
+                      .limit(1)).first() is not None
 
 
 def opened(tx: Connection, uuids: Sequence[str]) -> list[str]:
@@ -259,11 +279,12 @@ class Count(NamedTuple):
         return self.flavor is None or (self.vcpus, self.memory_mb) != (self.flavor.vcpus, self.flavor.memory_mb)
 
 
-def counts(tx: Connection, after: int, limit: int) -> list[Count]:
-    """Return a page of open rows after the key ``after``."""
+def counts(tx: Connection, after: int, limit: int, cell: str = CELL) -> list[Count]:
+    """Return a page of a cell's open rows after the key ``after``."""
     rows = tx.execute(sa.select(ledger.c.id, ledger.c.server_uuid, ledger.c.vcpus, ledger.c.memory_mb, ledger.c.facts,
                                 ledger.c.classes)
-                      .where(ledger.c.id > after, ledger.c.closed == sa.false()).order_by(ledger.c.id).limit(limit))
+                      .where(ledger.c.id > after, ledger.c.closed == sa.false(), in_cells(cell))
+                      .order_by(ledger.c.id).limit(limit))
     return [Count(row.id, row.server_uuid, row.vcpus, row.memory_mb, row.facts.flavor if row.facts else None,
                   row.classes) for row in rows]
 
@@ -333,11 +354,11 @@ def close(tx: Connection, epochs: Mapping[str, int]) -> None:
         server_groups.leave(tx, closed)
 
 
-def grown(tx: Connection, after: int, older_than_s: int, limit: int) -> dict[str, int]:
-    """Return a page of open rows after the key ``after``, old enough that their server must exist by now: UUID ->
-    key."""
+def grown(tx: Connection, after: int, older_than_s: int, limit: int, cell: str = CELL) -> dict[str, int]:
+    """Return a page of a cell's open rows after the key ``after``, old enough that their server must exist by now:
+    UUID -> key."""
     rows = tx.execute(sa.select(ledger.c.server_uuid, ledger.c.id)
-                      .where(ledger.c.id > after, ledger.c.closed == sa.false(),
+                      .where(ledger.c.id > after, ledger.c.closed == sa.false(), in_cells(cell),
                              ledger.c.created_at < later(-older_than_s)).order_by(ledger.c.id).limit(limit))
     return {row.server_uuid: row.id for row in rows}
 

@@ -10,7 +10,6 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
 
-from nova import errors
 from nova.db.models.cell import servers
 from nova.model.base import Time
 from nova.model.flavor.flavors import Flavor
@@ -107,23 +106,23 @@ class UsedServer(NamedTuple):
     ended_at: Time | None
 
 
-def page(tx: Connection, query: UsageQuery, limit: int) -> list[UsedServer]:
-    """Return a page of servers by project, then UUID, including deleted ones; one more statement with a marker. Raises
-    api.PageMarkerNotFound if the marker is unknown."""
+def page(tx: Connection, query: UsageQuery, limit: int, project: str | None = None) -> list[UsedServer]:
+    """Return a page of servers by project, then UUID, including deleted ones. ``project``: the marker's
+    (:func:`project_of`)."""
     chosen = sa.select(servers.c.uuid, servers.c.name, servers.c.project_id, servers.c.flavor, servers.c.vm_state,
                        servers.c.launched_at, _ended.label("ended_at")).where(ran_within(query.start, query.end))
     if query.project_id is not None:
         chosen = chosen.where(servers.c.project_id == query.project_id)
-    if query.page.marker:
-        chosen = chosen.where(_after(tx, query.page.marker, query.project_id))
+    if project is not None:
+        chosen = chosen.where(sa.or_(servers.c.project_id > project, sa.and_(servers.c.project_id == project,
+                                                                             servers.c.uuid > query.page.marker)))
     return list(map(UsedServer._make, tx.execute(chosen.order_by(servers.c.project_id, servers.c.uuid).limit(limit))))
 
 
-def _after(tx: Connection, marker: str, project_id: str | None) -> sa.ColumnElement[bool]:
-    known = sa.select(servers.c.project_id).where(servers.c.uuid == marker)
-    if project_id is not None:
-        known = known.where(servers.c.project_id == project_id)
-    project = tx.execute(known).scalar_one_or_none()
-    if project is None:
-        raise errors.api.PageMarkerNotFound(marker=marker)
-    return sa.or_(servers.c.project_id > project, sa.and_(servers.c.project_id == project, servers.c.uuid > marker))
+def project_of(tx: Connection, query: UsageQuery) -> str | None:
+    """Return the project of the query's marker, a server; None if the cell does not have it, or not in the query's
+    project."""
+    known = sa.select(servers.c.project_id).where(servers.c.uuid == query.page.marker)
+    if query.project_id is not None:
+        known = known.where(servers.c.project_id == query.project_id)
+    return tx.execute(known).scalar_one_or_none()

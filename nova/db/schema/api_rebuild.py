@@ -22,6 +22,7 @@ from nova.db.sql.statements import insert_ignoring
 from nova.model.base import Time
 from nova.model.flavor.flavors import Flavor, NewFlavor
 from nova.model.host.aggregates import ZONE
+from nova.model.host.cells import CELL
 from nova.model.image.images import Image
 from nova.model.quota.counting import classes
 from nova.model.server.keypairs import NewKeypair
@@ -72,10 +73,10 @@ def without_ledger_row(tx: Connection, rows: Sequence[Proof]) -> list[Proof]:
     return [row for row in rows if row.uuid not in known]
 
 
-def open_rows(tx: Connection, rows: Sequence[Proof]) -> None:
-    """Insert ledger rows for these servers; existing rows stay unchanged."""
+def open_rows(tx: Connection, rows: Sequence[Proof], cell: str = CELL) -> None:
+    """Insert ledger rows for these servers of a cell; existing rows stay unchanged."""
     insert_ignoring(tx, ledger, [{
-        "server_uuid": row.uuid, "project_id": row.project_id, "user_id": row.user_id, "cell": "", "closed": False,
+        "server_uuid": row.uuid, "project_id": row.project_id, "user_id": row.user_id, "cell": cell, "closed": False,
         "vcpus": row.flavor.vcpus, "memory_mb": row.flavor.memory_mb, "epoch": row.epoch, "created_at": row.created_at,
         "facts": ServerFacts(flavor=row.flavor, image_id=row.image_id,
                              availability_zone=row.pinned_availability_zone),

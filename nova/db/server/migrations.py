@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -12,6 +13,7 @@ from nova import errors
 from nova.db.models.cell import migrations
 from nova.db.sql.statements import insert_ignoring
 from nova.db.sql.types import utc_now
+from nova.model.base import Time
 from nova.model.server.migrations import (
     CANCELLED,
     COMPLETED,
@@ -119,8 +121,19 @@ def moved_by(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:
         sa.or_(migrations.c.source_compute == host, migrations.c.dest_compute == host))).scalars())
 
 
-def select(tx: Connection, query: MigrationQuery, limit: int) -> tuple[Migration, ...]:
-    """Return a page of migrations, newest first. Raises api.PageMarkerNotFound."""
+class MigrationMarker(NamedTuple):
+    """The beginning of a page: after this migration. ``id`` None: it is in another cell, and ``ties`` tells whether
+    this cell's migrations of the same time come after it."""
+
+    created_at: Time
+    id: int | None
+    ties: bool = False
+
+
+def select(tx: Connection, query: MigrationQuery, limit: int, marker: MigrationMarker | None = None
+           ) -> tuple[Migration, ...]:
+    """Return a page of migrations, newest first. ``marker``: the query's own, from another cell. Raises
+    api.PageMarkerNotFound."""
     chosen = sa.select(migrations)
     for field, column in _EQUAL:
         value = getattr(query, field)
@@ -134,18 +147,24 @@ def select(tx: Connection, query: MigrationQuery, limit: int) -> tuple[Migration
     if query.changes_before is not None:
         chosen = chosen.where(_changed_at <= query.changes_before)
     if query.page.marker is not None:
-        chosen = chosen.where(_after(tx, query.page.marker))
+        marker = marker or find_marker(tx, query.page.marker)
+        if marker is None:
+            raise errors.api.PageMarkerNotFound(marker=query.page.marker)
+        chosen = chosen.where(_after(marker))
     rows = tx.execute(chosen.order_by(migrations.c.created_at.desc(), migrations.c.id.desc()).limit(limit))
     return tuple(_value(row) for row in rows)
 
 
-def _after(tx: Connection, marker: str) -> sa.ColumnElement[bool]:
-    row = tx.execute(sa.select(migrations.c.created_at, migrations.c.id)
-                     .where(migrations.c.uuid == marker)).one_or_none()
-    if row is None:
-        raise errors.api.PageMarkerNotFound(marker=marker)
-    return sa.or_(migrations.c.created_at < row.created_at,
-                  sa.and_(migrations.c.created_at == row.created_at, migrations.c.id < row.id))
+def find_marker(tx: Connection, uuid: str) -> MigrationMarker | None:
+    """Return a page's marker; None if this cell does not have the migration."""
+    row = tx.execute(sa.select(migrations.c.created_at, migrations.c.id).where(migrations.c.uuid == uuid)).one_or_none()
+    return None if row is None else MigrationMarker(row.created_at, row.id)
+
+
+def _after(marker: MigrationMarker) -> sa.ColumnElement[bool]:
+    same = migrations.c.created_at == marker.created_at
+    tied = sa.and_(same, migrations.c.id < marker.id) if marker.id is not None else same if marker.ties else sa.false()
+    return sa.or_(migrations.c.created_at < marker.created_at, tied)
 
 
 def live_of(tx: Connection, server_uuid: str) -> tuple[Migration, ...]:

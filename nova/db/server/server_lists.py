@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -41,10 +42,21 @@ NO_NUMBER = -(2**15)  # fits the smallest integer columns, too
 
 
 class ListedServer(NamedTuple):
-    """A server in a list without details."""
+    """A server in a list without details, and its values of the sort columns."""
 
     uuid: str
     name: str
+    values: tuple[object, ...] = ()
+
+
+class Marker(NamedTuple):
+    """The beginning of a page: after a server with these values of the sort columns. ``key``: the server's own in this
+    cell. None: the server is in another cell, and ``ties`` tells whether this cell's rows with the same values come
+    after it."""
+
+    values: tuple[object, ...]
+    key: int | None = None
+    ties: bool = False
 
 
 def select(tx: Connection, query: ServerListQuery, limit: int) -> list[DetailRow]:
@@ -52,12 +64,37 @@ def select(tx: Connection, query: ServerListQuery, limit: int) -> list[DetailRow
     return list(map(DetailRow._make, _page(tx, query, limit, details())))
 
 
-def names(tx: Connection, query: ServerListQuery, limit: int) -> list[ListedServer]:
-    """Return the names of one page. Raises api.PageMarkerNotFound, api.PageBadRegex."""
-    return list(map(ListedServer._make, _page(tx, query, limit, sa.select(servers.c.uuid, servers.c.name))))
+def names(tx: Connection, query: ServerListQuery, limit: int, marker: Marker | None = None) -> list[ListedServer]:
+    """Return the names and the sort values of one page, as :func:`select`. ``marker``: the page's own, from another
+    cell."""
+    columns = [column.label(f"c{n}") for n, (column, _) in enumerate(_sorted_by(query))]
+    found = _page(tx, query, limit, sa.select(servers.c.uuid, servers.c.name, *columns), marker)
+    return [ListedServer(uuid, name, tuple(values)) for uuid, name, *values in found]
 
 
-def _page(tx: Connection, query: ServerListQuery, limit: int, whole: sa.Select[*Columns]) -> list[sa.Row[*Columns]]:
+def of(tx: Connection, uuids: Sequence[str]) -> list[DetailRow]:
+    """Return the rows of these servers, deleted ones included."""
+    return list(map(DetailRow._make, tx.execute(details().where(servers.c.uuid.in_(uuids)))))
+
+
+def descending(query: ServerListQuery) -> tuple[bool, ...]:
+    """Return the direction of each sort column. NULL is the lowest value."""
+    return tuple(down for _column, down in _sorted_by(query))
+
+
+def marker_of(tx: Connection, query: ServerListQuery) -> Marker:
+    """Return the query's marker, a server of this cell. Raises api.PageMarkerNotFound if the cell does not have it."""
+    chosen = within(sa.select(*[column.label(f"c{n}") for n, (column, _) in enumerate(_order(query))])
+                    .where(servers.c.uuid == query.page.marker), query.scope)
+    row = tx.execute(chosen).one_or_none()
+    if row is None:
+        raise errors.api.PageMarkerNotFound(marker=query.page.marker)
+    *values, key = row
+    return Marker(tuple(values), key)
+
+
+def _page(tx: Connection, query: ServerListQuery, limit: int, whole: sa.Select[*Columns],
+          marker: Marker | None = None) -> list[sa.Row[*Columns]]:
     """Return the rows of ``whole`` on one page.
 
     The page is selected by keys, which an index has in order, and only its rows are read completely. A page from the
@@ -66,8 +103,8 @@ def _page(tx: Connection, query: ServerListQuery, limit: int, whole: sa.Select[*
     wanted = within(sa.select(servers.c.id).where(*_clauses(query)), query.scope)
     order = _order(query)
     if query.page.marker:
-        wanted = wanted.where(_after(tx, query, order))
-    ordering = [_ordered(tx, column, descending) for column, descending in order]
+        wanted = wanted.where(_after(marker or marker_of(tx, query), order))
+    ordering = [_ordered(tx, column, down) for column, down in order]
     page = wanted.order_by(*ordering).limit(limit).subquery("page")
     chosen = whole.join(page, page.c.id == servers.c.id).order_by(*ordering)
     return _matching(tx, chosen) if has_patterns(query) else list(tx.execute(chosen))
@@ -217,14 +254,19 @@ def _tag_clauses(query: ServerListQuery) -> list[sa.ColumnElement[bool]]:
     return clauses
 
 
-def _order(query: ServerListQuery) -> list[tuple[sa.Column[object], bool]]:
-    """Return (column, descending) pairs; the last is the unique id, so that pages never overlap."""
-    wanted = query.sort or (("created_at", "desc"),)
-    first: dict[str, bool] = {}  # a repeated column does not affect the order, but would make a page's cost quadratic
-    for name, direction in wanted:
+def _sorted_by(query: ServerListQuery) -> list[tuple[sa.Column[object], bool]]:
+    """Return the query's sort columns as (column, descending) pairs. A repeated column does not affect the order, but
+    would make a page's cost quadratic."""
+    first: dict[str, bool] = {}
+    for name, direction in query.sort or (("created_at", "desc"),):
         if name in COLUMNS:
             first.setdefault(name, direction != "asc")
-    order = [(COLUMNS[name], descending) for name, descending in first.items()]
+    return [(COLUMNS[name], down) for name, down in first.items()]
+
+
+def _order(query: ServerListQuery) -> list[tuple[sa.Column[object], bool]]:
+    """Return (column, descending) pairs; the last is the unique id, so that pages never overlap."""
+    order = _sorted_by(query)
     return [*order, (servers.c.id, order[-1][1] if order else True)]
 
 
@@ -236,26 +278,22 @@ def _ordered(tx: Connection, column: sa.Column[object], descending: bool) -> sa.
     return column.asc().nulls_first() if explicit else column.asc()
 
 
-def _after(tx: Connection, query: ServerListQuery, order: list[tuple[sa.Column[object], bool]]
-           ) -> sa.ColumnElement[bool]:
+def _after(marker: Marker, order: list[tuple[sa.Column[object], bool]]) -> sa.ColumnElement[bool]:
     """Return the condition for rows after the marker in this order; NULL sorts first in ascending order on all
     databases."""
-    marker = query.page.marker
-    chosen = within(sa.select(*[column.label(f"c{n}") for n, (column, _) in enumerate(order)])
-                    .where(servers.c.uuid == marker), query.scope)
-    row = tx.execute(chosen).one_or_none()
-    if row is None:
-        raise errors.api.PageMarkerNotFound(marker=marker)
     alternatives: list[sa.ColumnElement[bool]] = []
     equal: list[sa.ColumnElement[bool]] = []
     bounds: list[sa.ColumnElement[bool]] = []
-    for (column, descending), value in zip(order, row, strict=True):
+    values = marker.values if marker.key is None else (*marker.values, marker.key)
+    for (column, down), value in zip(order, values, strict=marker.key is not None):
         typed = None if value is None else sa.literal(value, column.type)  # typed, so that booleans compare, too
-        alternatives.append(sa.and_(*equal, _beyond(column, typed, descending)))
+        alternatives.append(sa.and_(*equal, _beyond(column, typed, down)))
         equal.append(column.is_(None) if typed is None else column == typed)
-        bounds = bounds or [_bound(column, descending, typed)]
+        bounds = bounds or [_bound(column, down, typed)]
+    if marker.ties:
+        alternatives.append(sa.and_(sa.true(), *equal))
     # The bound is redundant, but lets the scan begin in the middle of the index instead of at its start.
-    return sa.and_(*bounds, sa.or_(*alternatives))
+    return sa.and_(sa.true(), *bounds, sa.or_(sa.false(), *alternatives))
 
 
 def _bound(column: sa.Column[object], descending: bool, value: sa.ColumnElement[object] | None

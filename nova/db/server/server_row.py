@@ -75,4 +75,5 @@ class ServerRow(msgspec.Struct, frozen=True):
     locked_by: str | None
     locked_reason: str | None
     memo: ServerMemo | None
+    instance_name: str | None
 

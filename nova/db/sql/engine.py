@@ -42,6 +42,9 @@ _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "postgresql"
             "postgres": "postgresql+psycopg"}
 
 
+#: Options of drivers for the time that a server may take for an answer. psycopg has none.
+_ANSWER_TIMEOUTS = dict.fromkeys(("mysql+pymysql", "mariadb+pymysql"), ("read_timeout", "write_timeout"))
+
 LOG_AGAIN_S = 10.0
 _logged_at = -LOG_AGAIN_S
 
@@ -163,6 +166,18 @@ class Database:
         with self.reading() as tx:
             tx.execute(sa.select(1))
 
+    def answers(self) -> bool:
+        """Return whether the database answers on a new connection, each time within ten seconds. Never raises."""
+        return failures.failure_of(self._ask_anew) is None
+
+    def _ask_anew(self) -> None:
+        engine = _make(self.url, {"pool_size": 1}, impatient=True)
+        try:
+            with engine.connect() as connection:
+                connection.execute(sa.select(1))
+        finally:
+            engine.dispose()
+
     def give_back(self) -> None:
         """Shrink an SQLite file if much of it is free; a no-op on other databases. Releases a part at a time, because
         writers wait for it."""
@@ -230,25 +245,29 @@ def codes(error: exc.DBAPIError) -> set[int | str]:
     return {getattr(original, "sqlstate", None), *first} - {None}
 
 
-def _make(url: str, options: Mapping[str, int]) -> Engine:
-    """Create an engine. Errors hide statement values, so that no user data or password reaches logs and faults."""
+def _make(url: str, options: Mapping[str, int], impatient: bool = False) -> Engine:
+    """Create an engine. Errors hide statement values, so that no user data or password reaches logs and faults.
+    ``impatient``: a statement, too, has a timeout."""
     always: dict[str, Any] = {"hide_parameters": True, "isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None,
                               "skip_autocommit_rollback": True}
     if url.startswith("sqlite"):
         engine = sa.create_engine(url, connect_args={"timeout": 30}, **always)
         _configure_sqlite(engine)
         return engine
-    engine = sa.create_engine(url, pool_timeout=60, pool_use_lifo=True, connect_args=_patience(url), **always,
-                              **options)
+    engine = sa.create_engine(url, pool_timeout=60, pool_use_lifo=True, connect_args=_patience(url, impatient),
+                              **always, **options)
     _configure_server(engine)
     return engine
 
 
-def _patience(url: str) -> dict[str, int]:
-    """Return the connect timeout option of the shipped drivers, unless the URL sets it: without one, psycopg waits for
-    as long as TCP does."""
-    ours = url.split("://", 1)[0] in _DRIVERS.values() and "connect_timeout" not in sa.make_url(url).query
-    return {"connect_timeout": CONNECT_S} if ours else {}
+def _patience(url: str, impatient: bool) -> dict[str, int]:
+    """Return the timeout options of the shipped drivers, unless the URL sets them: without one, psycopg waits for as
+    long as TCP does, and PyMySQL for a greeting forever."""
+    driver = url.split("://", 1)[0]
+    if driver not in _DRIVERS.values():
+        return {}
+    names = ["connect_timeout", *(_ANSWER_TIMEOUTS.get(driver, ()) if impatient else ())]
+    return {name: CONNECT_S for name in names if name not in sa.make_url(url).query}
 
 
 #: Executed once per connection: each statement of a transaction sees what is committed at that time.

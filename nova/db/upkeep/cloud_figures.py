@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
 from nova.db.host import security
 from nova.db.host.aggregates import zone_of
-from nova.db.host.services import COMPUTE, now
+from nova.db.host.services import COMPUTE, PENDING, now
 from nova.db.models.api import allocations, inventories, providers
 from nova.db.models.cell import cleanups, operations, runners, servers, services, strangers
 from nova.db.sql.engine import Connection
@@ -17,6 +18,8 @@ from nova.db.sql.types import later, utc_now
 from nova.db.upkeep.orphans import OPEN
 from nova.model.guest.orphans import OrphanKind
 from nova.model.security.security_modes import SecurityMode
+
+K = TypeVar("K")
 
 MOST_HOSTS = 200  # listed at most; those that need attention come first
 #: Age bounds of open operations, in seconds: an operation counts at the first bound that it does not exceed.
@@ -73,6 +76,32 @@ class CellFigures(NamedTuple):
     mode: SecurityMode | None = None
 
 
+def merged(cells: Sequence[CellFigures]) -> CellFigures:
+    """Return the figures of several cells together. The mode is the first cell's."""
+    operations: dict[str, OpenOperations] = {}
+    for one in (each for figures in cells for each in figures.operations):
+        known = operations.get(one.action)
+        operations[one.action] = one if known is None else OpenOperations(
+            one.action, known.number + one.number,
+            tuple(map(sum, zip(known.older, one.older, strict=True))), max(known.oldest_s, one.oldest_s))
+    beats = sorted((beat for figures in cells for beat in figures.heartbeats), key=lambda beat: -beat.seconds)
+    lasting = [figures.shortest_lease_s for figures in cells if figures.leases[0]]
+    return CellFigures(
+        operations=tuple(operations.values()), cleanups=tuple(one for figures in cells for one in figures.cleanups),
+        services=_sum([figures.services for figures in cells]), heartbeats=tuple(beats[:MOST_HOSTS]),
+        leases=(sum(figures.leases[0] for figures in cells), sum(figures.leases[1] for figures in cells)),
+        shortest_lease_s=min(lasting, default=0.0), servers=_sum([figures.servers for figures in cells]),
+        strangers=_sum([figures.strangers for figures in cells]), mode=cells[0].mode)
+
+
+def _sum(counts: Sequence[Mapping[K, int]]) -> dict[K, int]:
+    found: dict[K, int] = {}
+    for one in counts:
+        for key, count in one.items():
+            found[key] = found.get(key, 0) + count
+    return found
+
+
 def _count(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
     return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)
 
@@ -109,7 +138,8 @@ _OPEN = (sa.select(operations.c.action, sa.func.count().label("number"),
          .where(operations.c.finished_at.is_(None)).group_by(operations.c.action))
 _CLEANUPS = (sa.select(cleanups.c.host, sa.func.count().label("number"),
                        sa.func.min(cleanups.c.created_at, type_=cleanups.c.created_at.type).label("oldest"))
-             .group_by(cleanups.c.host).order_by(sa.func.count().desc(), cleanups.c.host).limit(MOST_HOSTS))
+             .where(PENDING).group_by(cleanups.c.host).order_by(sa.func.count().desc(), cleanups.c.host)
+             .limit(MOST_HOSTS))
 _BEATS = (sa.select(services.c.host, services.c.last_seen_at, services.c.disabled)
           .where(services.c.deleted == 0, services.c.binary == COMPUTE, services.c.last_seen_at.is_not(None))
           .order_by(services.c.last_seen_at, services.c.host).limit(MOST_HOSTS))

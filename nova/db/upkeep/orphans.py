@@ -124,6 +124,11 @@ def get(tx: Connection, key: int) -> OrphanRow:
     return OrphanRow._make(row)
 
 
+def exists(tx: Connection, key: int) -> bool:
+    """Return whether there is an open orphan of this number."""
+    return tx.execute(sa.select(strangers.c.id).where(strangers.c.id == key, OPEN)).first() is not None
+
+
 def open_among(tx: Connection, among: sa.ColumnElement[bool]) -> list[OrphanRow]:
     """Return the open orphans that match ``among``."""
     return list(map(OrphanRow._make, tx.execute(_ALL.where(among, OPEN).order_by(strangers.c.id))))

@@ -15,6 +15,14 @@ class DevicePlace(Value):
     address: str = "none"
 
 
+class ApiFacts(Value):
+    """Facts of a guest in the api database. ``ec2_numbers``: numbers in EC2 ids, by the ids of the server and its
+    images; ``dedicated_cpus``: the host's processors that are the guest's alone."""
+
+    ec2_numbers: Mapping[str, int] = {}
+    dedicated_cpus: tuple[int, ...] = ()
+
+
 class GuestFacts(Value):
     """All facts that a guest may know about itself. ``user_data`` is base64 text."""
 

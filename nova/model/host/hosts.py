@@ -126,6 +126,7 @@ class HostState(Value):
     zone: str = "nova"
     aggregate_metadata: Mapping[str, tuple[str, ...]] = {}
     aggregate_uuids: tuple[str, ...] = ()
+    cell: str = ""  # UUID; empty: from a conductor of an older release
 
 
 class NodeStamp(Value):

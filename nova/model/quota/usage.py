@@ -24,6 +24,11 @@ class UsageQuery(Value):
     paged: bool = False
     page: Page = Page()
 
+    @property
+    def sums_alone(self) -> bool:
+        """Return whether only sums over all servers are requested."""
+        return not (self.paged or self.servers)
+
 
 class ServerUsage(Value):
     """Usage of one server. ``hours`` are within the query's time; ``uptime_s`` is since its launch."""

@@ -64,6 +64,8 @@ class PlacementRequest(Value):
     rebuild: bool = False  # on the current host: only image filters apply, and no resources are claimed
     source_host: str | None = None  # current host of a server that moves
     image_disk_format: str = ""
+    cell: str = ""  # UUID of the only cell whose hosts may be selected; empty: any
+    closed_cells: tuple[str, ...] = ()  # UUIDs of the cells that get no new servers
     busy: Mapping[str, int] = {}  # host -> number of its servers with I/O-intensive tasks in progress
     server_hosts: Mapping[str, str] = {}  # servers in hints -> their hosts
     #: host -> sum over its servers of the weights of image properties shared with this request's image

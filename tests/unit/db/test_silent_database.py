@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 import types
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,22 @@ def test_server_when_it_never_answers_then_it_is_away_in_time(patience: str, mon
         database.dispose()
         assert away.value.message == "The database does not answer. Try again later."
         assert "timeout" in away.value.reason and not away.value.data
+
+
+@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+def test_check_when_the_server_never_answers_then_it_ends_in_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "CONNECT_S", 2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        started = time.monotonic()
+        assert not Database(f"{kind}://nova@127.0.0.1:{silent.getsockname()[1]}/cell").answers()
+        assert time.monotonic() - started < 10
+
+
+def test_check_when_there_is_a_database_then_it_answers(tmp_path: Path) -> None:
+    assert Database(f"sqlite:///{tmp_path}/cell").answers()
+    assert not Database(f"sqlite:///{tmp_path}/absent/cell").answers()
+    assert not Database("mysql://nova@127.0.0.1:1/cell").answers()
+    assert not Database("nothing://nova@127.0.0.1/cell").answers()  # an error would end the thread that tries the cell
 
 
 def test_database_when_nobody_listens_then_its_place_is_in_the_log_and_not_in_the_message(
