@@ -10,6 +10,7 @@ from __future__ import annotations
 from nova.conf._options import Options
 from nova.rpc.bus import AnyBus
 from nova.rpc.client import Peers
+from nova.rpc.hosts_url import CONFIGURED, HostsBroker
 from nova.rpc.proofs import HostKeys
 from nova.rpc.server import Take
 
@@ -39,17 +40,17 @@ def has_control_bus(conf: Options) -> bool:
 
 
 def hosts_bus(conf: Options, host: str, keys: HostKeys, conductor: bool = False, peers: Peers | None = None,
-              take: Take | None = None, option: str = "") -> AnyBus:
+              take: Take | None = None, broker: HostsBroker = CONFIGURED) -> AnyBus:
     """Return the bus between hosts and conductors, for a daemon of ``host``; ``keys`` prove the sender. ``take``: for
-    one of several conductors, as in :class:`nova.rpc.server.Receiver`. ``option``: the option with its URL; empty: the
-    one for the configured security mode. Raises config.Missing if that is not set."""
+    one of several conductors, as in :class:`nova.rpc.server.Receiver`. Raises config.Missing if the broker's
+    URL is not set."""
     if is_in_process(conf):
         from nova.rpc.in_process import InProcessHostsBus
 
         return InProcessHostsBus(conf, host, keys, conductor, peers)
     from nova.rpc.transport import HostsBus
 
-    return HostsBus(conf, host, keys, conductor, peers, take, option)
+    return HostsBus(conf, host, keys, conductor, peers, take, broker)
 
 
 def is_in_process(conf: Options) -> bool:

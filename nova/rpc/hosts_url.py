@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from nova import errors
 from nova.conf._options import Options, oslo_conf
 from nova.conf._security_mode import asked_mode
 from nova.model.security.security_modes import SecurityMode
 
 SHARED, OWN = "transport_url", "hosts_transport_url"
+
+
+class HostsBroker(NamedTuple):
+    """The broker of hosts and conductors. ``option``: the option with the URL; empty: the one for the configured
+    security mode. ``url``: another cell's, instead of the configured one."""
+
+    option: str = ""
+    url: str = ""
+
+
+CONFIGURED = HostsBroker()
 
 
 def hosts_url_option(conf: Options) -> str:
@@ -45,8 +58,13 @@ def shared_url(conf: Options) -> str:
 
 def shared_passwords(conf: Options) -> str:
     """Return the passwords in ``transport_url``, for all its hosts; for a URL without passwords, the URL."""
+    shared_url(conf)  # declares the option
+    return passwords_of(conf, str(oslo_conf(conf).transport_url))
+
+
+def passwords_of(conf: Options, url: str) -> str:
+    """Return the passwords in a broker's URL, likewise."""
     import oslo_messaging
 
-    source = oslo_conf(conf)
-    hosts = oslo_messaging.TransportURL.parse(source).hosts
-    return "\n".join(sorted({host.password for host in hosts if host.password})) or str(source.transport_url)
+    hosts = oslo_messaging.TransportURL.parse(oslo_conf(conf), url).hosts
+    return "\n".join(sorted({host.password for host in hosts if host.password})) or url

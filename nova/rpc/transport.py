@@ -27,7 +27,7 @@ from nova.rpc.client import Peers
 from nova.rpc.conductor_listener import ConductorDispatcher
 from nova.rpc.control_driver import ControlDriver, ProbedDriver
 from nova.rpc.hosts_driver import HostsDriver, MissingExchange
-from nova.rpc.hosts_url import OWN, SHARED, hosts_url, hosts_url_option, shared_url
+from nova.rpc.hosts_url import CONFIGURED, OWN, SHARED, HostsBroker, hosts_url, hosts_url_option, shared_url
 from nova.rpc.interface import Contract, Method
 from nova.rpc.passive_publishing import QueueFull
 from nova.rpc.proofs import Envelope, HostKeys, Proofs
@@ -87,11 +87,11 @@ def has_broker(conf: Options) -> bool:
     return bool(shared_url(conf))
 
 
-def open_hosts_transport(conf: Options, host: str | None, option: str = "") -> HostsDriver:
-    """Return the driver of the hosts' vhost. ``host``: the daemon's host; None for a conductor. ``option``: the option
-    with its URL; empty: the one for the configured mode. Raises config.Missing if that is not set."""
-    option = option or hosts_url_option(conf)
-    url = hosts_url(conf, option)
+def open_hosts_transport(conf: Options, host: str | None, broker: HostsBroker = CONFIGURED) -> HostsDriver:
+    """Return the driver of the hosts' vhost. ``host``: the daemon's host; None for a conductor. Raises config.Missing
+    if the broker's URL is not set."""
+    option = broker.option or hosts_url_option(conf)
+    url = broker.url or hosts_url(conf, option)
     source = oslo_conf(conf)
     _set_defaults(source)
     return HostsDriver(source, oslo_messaging.TransportURL.parse(source, url), host, declares=option == SHARED)
@@ -182,11 +182,14 @@ class Bus(AnyBus):
             LOG.warning("the broker at %s ([DEFAULT]%s) cannot be reached yet; retrying until it can be reached", away,
                         self.option)
 
+    def _url(self) -> str:
+        return str(getattr(oslo_conf(self.conf), self.option))
+
     def _away(self) -> str:
         """Return the broker addresses that refuse connections, with reasons; empty if one of them accepts a
         connection."""
-        missed, source = [], oslo_conf(self.conf)
-        for place in oslo_messaging.TransportURL.parse(source, getattr(source, self.option)).hosts:
+        missed = []
+        for place in oslo_messaging.TransportURL.parse(oslo_conf(self.conf), self._url()).hosts:
             port = place.port or AMQP_PORT
             try:
                 socket.create_connection((place.hostname, port), PROBE_S).close()
@@ -269,17 +272,21 @@ class HostsBus(Bus):
     option = OWN
 
     def __init__(self, conf: Options, host: str, keys: HostKeys, conductor: bool = False,
-                 peers: Peers | None = None, take: Take | None = None, option: str = "") -> None:
-        """Open the transport. ``take``: for a conductor, as in :class:`nova.rpc.server.Receiver`. ``option``: the
-        option with the URL; empty: the one for the mode that ``conf`` has."""
-        self._conductor, self.take, self.option = conductor, take, option or hosts_url_option(conf)
+                 peers: Peers | None = None, take: Take | None = None, broker: HostsBroker = CONFIGURED) -> None:
+        """Open the transport. ``take``: for a conductor, as in :class:`nova.rpc.server.Receiver`."""
+        self._conductor, self.take, self.option = conductor, take, broker.option or hosts_url_option(conf)
+        self._other_url = broker.url
         self.proofs = Proofs(keys, folder=None if conductor else Path(conf.state_path))
         super().__init__(conf, host, peers)
 
     def _open(self) -> RPCTransport:
-        self.driver = open_hosts_transport(self.conf, None if self._conductor else self.host, self.option)
+        self.driver = open_hosts_transport(self.conf, None if self._conductor else self.host,
+                                           HostsBroker(self.option, self._other_url))
         self.reply_to = self.driver.reply_queue
         return RPCTransport(self.driver)
+
+    def _url(self) -> str:
+        return self._other_url or super()._url()
 
     @property
     def reconnected(self) -> int:

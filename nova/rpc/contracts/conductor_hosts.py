@@ -14,10 +14,13 @@ class EnrolmentCalls:
     """Enrollment of hosts, acceptance of their size, and expulsion."""
 
     @call(since="1.4")
-    def enroll_host(self, host: HostName, runs: tuple[str, ...], addresses: tuple[str, ...] = ()) -> str:
+    def enroll_host(self, host: HostName, runs: tuple[str, ...], addresses: tuple[str, ...] = (),
+                    cell: str = "") -> str:
         """Enroll a host and return a token, with which it may register its secret once within a day. The token is not
         shown again. The host's consoles may use only these addresses; without any, the addresses that it reports first.
-        Raises Forbidden for a daemon that does not run on hosts."""
+        ``cell``: the name or UUID of the host's cell; needed for a new host if several cells have hosts. Raises
+        Forbidden for a daemon that does not run on hosts; NotFound for the cell; Conflict if the host is enrolled in
+        another cell, or the cell is needed."""
 
     @call(since="1.4", reads=True)
     def list_enrolled_hosts(self) -> tuple[EnrolledHost, ...]:

@@ -11,7 +11,7 @@ from nova.rpc.interface import Contract, Timeout, call
 class ConductorSchedulerRPC(Contract):
     """Registration of schedulers, and their queries about hosts; other daemons are refused."""
 
-    topic, version, part_of = "conductor-scheduler", "1.0", ConductorRPC
+    topic, version, part_of = "conductor-scheduler", "1.1", ConductorRPC
 
     @call(timeout=Timeout.SHORT)
     def register(self, registration: Registration) -> Registered:
