@@ -6,89 +6,41 @@ import functools
 import logging
 import os
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from nova import concurrency, errors, failures
 from nova.cmd import common
-from nova.cmd.conductor_hosts import cloud_wrap, console_auth, host_ends, secret_wrap, ticket_maker
-from nova.cmd.conductor_neighbours import check_networking, networking, notifier
-from nova.cmd.reporting import say_mode
+from nova.cmd.conductor_cells import LOOK_S, OtherCells, own_place, serves_another_cell, upkeep
+from nova.cmd.conductor_databases import check_schema, connections, database, databases, serves_a_cell, workers
+from nova.cmd.conductor_hosts import console_auth, secret_wrap
+from nova.cmd.conductor_neighbours import check_networking
+from nova.cmd.conductor_shared import (
+    AT_ONCE,
+    BINARY,
+    LIMITED_AT_ONCE,
+    ControlClients,
+    Job,
+    host_jobs,
+    host_side,
+    make_deps,
+    register,
+)
 from nova.conf._options import Options
 from nova.conf._security_mode import asked_mode
-from nova.conf.api_database import ApiDatabaseOptions
-from nova.conf.database import DatabaseOptions
-from nova.model.host.services import DatabaseConnections
+from nova.model.host.cells import CELL0
 from nova.model.security.security_modes import SecurityMode
 from nova.monitoring.health import HealthChecks
 from nova.rpc.hosts_url import require_hosts_url
 from nova.service import PeriodicTask, retry_until_available
-from nova.version import RELEASE
+from nova.service_start import DaemonService
 
 if TYPE_CHECKING:
     from nova.clients.projects import AnyProject, Projects
-    from nova.conductor.engine.deps import ConductorSettings
+    from nova.conductor.engine.deps import Deps
     from nova.conductor.quota.limits import QuotaLimits
-    from nova.db.sql.engine import Database
     from nova.rpc.bus import Serving
 
 LOG = logging.getLogger(__name__)
-
-BINARY = "nova-conductor"
-ENROLMENTS_S = 2.0  # maximum time in which messages of a revoked host may still be accepted
-LIMITED_AT_ONCE = 8  # concurrent calls of services that may only register, send heartbeats and ask for hosts
-AT_ONCE = ("takeover", "own heartbeat", "enrolled hosts")
-
-
-def settings(options: Options) -> ConductorSettings:
-    """Return the options in the form that the conductor's packages read. Raises config.Wrong."""
-    from nova.conductor.engine.deps import ConductorSettings, VpnSettings
-    from nova.conductor.networking import network_options
-    from nova.conf import quota
-    from nova.model.numa import pci_aliases
-    from nova.model.placement.ratios import ratios
-    from nova.model.quota import periods
-
-    limits = {quota.API_NAMES.get(name, name): getattr(options.quota, name) for name in quota.LIMITS}
-    names = ("default_availability_zone", "internal_service_availability_zone", "default_schedule_zone",
-             "instance_name_template", "service_down_time", "report_interval", "shutdown_timeout",
-             "force_config_drive", "allow_resize_to_same_host", "instance_usage_audit", "instance_usage_audit_period",
-             "reclaim_instance_interval", "resize_confirm_window", "rescue_timeout", "instance_build_timeout",
-             "shelved_offload_time", "shelved_poll_interval", "instance_actions_kept", "max_local_block_devices",
-             "reimage_timeout_per_gb", "enable_new_services")
-    periods.parse(options.instance_usage_audit_period)
-    networking = network_options.from_conf(options)
-    floating = network_options.floating_from_conf(options)
-    counted = ratios("[filter_scheduler]image_props_weight_setting",
-                     options.filter_scheduler.image_props_weight_setting, usual=1.0)
-    aliases = pci_aliases.parse(options.pci.alias)
-    vpn = VpnSettings(**{name: getattr(options, name) for name in (
-        "vpn_image_id", "vpn_flavor", "vpn_key_suffix", "boot_script_template", "dmz_net", "dmz_mask",
-        "cnt_vpn_clients")}, cc_dmz=options.my_ip)
-    return ConductorSettings(**{name: getattr(options, name) for name in names}, max_limit=options.api.max_limit,
-                             cross_az_attach=options.cinder.cross_az_attach,
-                             non_inheritable_image_properties=tuple(options.non_inheritable_image_properties),
-                             max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
-                             pci_aliases=aliases, vpn=vpn,
-                             deleted_retention_s=int(options.deleted_retention.total_seconds()),
-                             instance_actions_retention_s=options.instance_actions_retention * 86400,
-                             precache_concurrency=options.image_cache.precache_concurrency,
-                             limit_tenants_to_placement_aggregate=options.scheduler.limit_tenants_to_placement_aggregate,
-                             image_props_weight_multiplier=options.filter_scheduler.image_props_weight_multiplier,
-                             image_props_weight_setting=counted,
-                             quota_defaults={**_network_limits(options), **limits}, networking=networking,
-                             floating=floating,
-                             network_defaults=network_options.defaults_from_conf(options))
-
-
-def _network_limits(options: Options) -> dict[str, int]:
-    """Return nova-network's limits, which have no effect with Neutron."""
-    from nova.conf import quota
-    from nova.conf.network import neutron_in_use
-
-    if neutron_in_use(options):
-        return dict(quota.NETWORK_DEFAULTS)
-    return {name: getattr(options.quota, name) for name in quota.NETWORK_LIMITS}
 
 
 def quotas(options: Options) -> QuotaLimits:
@@ -121,63 +73,16 @@ def projects(options: Options) -> AnyProject | Projects:
     return clients.of_group(options.keystone, session.load(options, "keystone"))
 
 
-def databases(options: Options) -> tuple[Database, Database]:
-    """Return the (api, cell) databases. Raises config.Missing, with option and file, if a URL is not set."""
-    return database(options, "api"), database(options, "cell")
-
-
-def database(options: Options, schema: str) -> Database:
-    """Return one database, which needs only its own URL. ``schema``: api or cell. Raises config.Missing as above."""
-    from nova.db.sql.engine import Database
-
-    name = {"api": "api_database", "cell": "database"}[schema]
-    group: ApiDatabaseOptions | DatabaseOptions = options.api_database if schema == "api" else options.database
-    if not group.connection:
-        raise errors.config.Missing(option=f"[{name}]connection",
-                                    cure="set it in nova-conductor.conf next to nova.conf")
-    return Database(group.connection, group.max_pool_size, group.max_overflow, group.connection_recycle_time, schema)
-
-
-def check_schema(api: Database, cell: Database) -> None:
-    """Check the schemas. Raises service.CannotStart if one is older than this release; Unavailable."""
-    from nova.db.schema import migrate
-
-    with failures.replaced(errors.daemon.DbSchemaBehind,
-            lambda error: errors.service.CannotStart(reason=error.message)):
-        migrate.check("api", api)
-        migrate.check("cell", cell)
-
-
-def workers(options: Options) -> int:
-    """Return the number of worker processes of a conductor."""
-    return options.conductor.workers or common.cpus()
-
-
-def connections(options: Options) -> DatabaseConnections:
-    """Return the maximum number of connections of all workers; a worker's lease has its own connection to the cell."""
-    api, cell = (group.max_pool_size + group.max_overflow for group in (options.api_database, options.database))
-    return DatabaseConnections(api=workers(options) * api, cell=workers(options) * (cell + 1))
-
-
 class Conductor:
-    """A worker process of nova-conductor."""
+    """A worker process of a super conductor, which has both databases and runs all workflows. Without the api database
+    it is a :class:`nova.cmd.cell_conductor.CellConductor`."""
 
     def __init__(self, options: Options, index: int) -> None:
-        from nova.clients import cinder, glance, key_manager, session
-        from nova.conductor.engine.deps import Deps
-        from nova.conductor.engine.journal import Journal
-        from nova.conductor.engine.runner import Runner
-        from nova.conductor.hosts.feed import Feed
-        from nova.conductor.hosts.host_calls import HostCalls
-        from nova.conductor.hosts.image_tickets import TicketedCalls, first_secret
+        from nova.conductor.cells.live_cells import LiveCells
         from nova.conductor.hosts.registration import ServiceRegistry
         from nova.conductor.hosts.security import agree_on_mode
-        from nova.conductor.nova_network.network_updates import NetworkUpdates
-        from nova.conductor.registry import ALL
         from nova.rpc.buses import control_bus
         from nova.rpc.contracts.cert import CertRPC
-        from nova.rpc.contracts.compute import ComputeRPC
-        from nova.rpc.contracts.network import NetworkRPC
         from nova.rpc.contracts.scheduler import SchedulerRPC
 
         self.options, self.index = options, index
@@ -185,37 +90,41 @@ class Conductor:
         retry_until_available("reading the databases", lambda: check_schema(api, cell))
         self.mode = agree_on_mode(cell, asked_mode(options))
         self.bus = control_bus(options, options.host)
-        wrap = cloud_wrap(options, cell, self.mode)
-        self.hosts = host_ends(options, cell, wrap, self.mode, self.bus.peers)
-        orders = self.hosts.client(ComputeRPC)
-        if options.image_proxy.key:
-            orders = TicketedCalls(ComputeRPC, orders, ticket_maker(options, first_secret(self.hosts.secrets_of)))
-        self.host_calls = HostCalls(ComputeRPC, orders, cell, lambda: self.hosts.reconnected)
-        self.deps = Deps(api=api, cell=cell, settings=settings(options), host=options.host,
-                         scheduler=self.bus.client(SchedulerRPC),
-                         compute=cast(ComputeRPC, self.host_calls),
-                         network=self.hosts.client(NetworkRPC), certs=self.bus.client(CertRPC),
-                         images=glance.of_groups(options.glance, session.load(options, "glance")),
-                         notifier=notifier(options), quotas=quotas(options))
-        self.deps.secret_wrap, self.deps.feed = wrap, Feed(self.deps)
-        self.deps.volumes = cinder.of_groups(options.cinder, session.load(options, "cinder"))
-        self.deps.projects = projects(options)
-        self.deps.volume_keys = key_manager.of_groups(options.key_manager, options.barbican,
-                                                      session.load(options, "barbican"))
-        self.deps.network_updates = NetworkUpdates(cell, self.deps.network, options.service_down_time)
-        self.deps.networking = networking(options, self.deps)
-        self.deps.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
-                                    leases=cell.alone())
-        self.deps.runner = Runner(self.deps, ALL)
+        self.side = host_side(options, cell, self.mode, self.bus.peers)
+        clients = ControlClients(self.bus.client(SchedulerRPC), self.bus.client(CertRPC))
+        self.deps = make_deps(options, (api, cell), self.side, clients)
+        self.deps.cell_uuid = own_place(options, api).uuid
+        self.has_hosts = self.deps.cell_uuid != CELL0
+        self._complete(self.deps)
+        self.cells = LiveCells(self.deps)
+        self.others = OtherCells(options, self.cells, clients, self._complete, first=index == 0)
         self.daemons = ServiceRegistry(self.deps)
         self.servers: list[Serving] = []
         self.periodic: list[PeriodicTask] = []
         self.stopping = False
 
+    def _complete(self, deps: Deps) -> None:
+        """Give a cell's dependencies the parts that only a super conductor has."""
+        from nova.clients import key_manager, session
+        from nova.conductor.engine.journal import Journal
+        from nova.conductor.engine.runner import Runner
+        from nova.conductor.hosts.api_side import DirectApiSide
+        from nova.conductor.hosts.feed import Feed
+        from nova.conductor.registry import ALL
+
+        options = self.options
+        deps.quotas, deps.projects = quotas(options), projects(options)
+        deps.volume_keys = key_manager.of_groups(options.key_manager, options.barbican,
+                                                 session.load(options, "barbican"))
+        deps.feed, deps.api_side = Feed(deps), DirectApiSide(deps)
+        deps.journal = Journal(deps.cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
+                               leases=deps.cell.alone())
+        deps.runner = Runner(deps, ALL)
+
     def start(self) -> None:
         from nova.conductor.host_service import HostService
         from nova.conductor.queries.placement import placement_service
-        from nova.conductor.service import conductor_service, metadata_service, proxies_service, schedulers_service
+        from nova.conductor.service import cells_service, metadata_service, proxies_service, schedulers_service
         from nova.legacy.cloudpipe.vpn_servers import Cloudpipes
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -230,25 +139,31 @@ class Conductor:
         self.deps.journal.open()
         self.daemons.bridge_report_gap()  # before the first call: without a conductor, services could not report
         pool = self.options.conductor.pool_size
-        service = conductor_service(self.deps, self.daemons, Cloudpipes)
+        service = cells_service(self.cells, self.daemons, Cloudpipes)
         self.servers = [
             self.bus.server(ConductorRPC, service, pool),
             self.bus.server(PlacementRPC, placement_service(self.deps), pool),
             self.bus.server(ConductorProxyRPC, proxies_service(self.daemons), LIMITED_AT_ONCE),
             self.bus.server(ConductorSchedulerRPC, schedulers_service(self.deps, self.daemons), LIMITED_AT_ONCE),
-            *self.hosts.servers(ConductorHostRPC, lambda end: HostService(
-                self.deps, self.daemons, send_echo=end.bus.send_echo, shared=end.shared), pool)]
+            *(self.side.buses.servers(ConductorHostRPC, lambda end: HostService(
+                self.deps, self.daemons, send_echo=end.bus.send_echo, shared=end.shared), pool)
+              if self.has_hosts else [])]
         if self.mode is SecurityMode.UPSTREAM:
             consoles = console_auth(self.options, cast(ConductorRPC, service))
             self.servers += [self.bus.server(one, consoles, pool) for one in (ConsoleAuthRPC, ConsoleCheckRPC)]
-            self.servers.append(self.bus.server(ConductorMetadataRPC, metadata_service(self.deps, self.daemons), pool))
+            guests = metadata_service(self.deps, self.daemons, self.cells)
+            self.servers.append(self.bus.server(ConductorMetadataRPC, guests, pool))
+        self._look_for_cells()
         for server in self.servers:
             server.start()
         self._register()
         self._start_periodic()
 
+    def _look_for_cells(self) -> None:
+        with failures.best_effort(LOG, "the records of cells cannot be read: %s"):
+            self.others.look()
+
     def _register(self) -> None:
-        from nova.model.host.services import ContractVersion, Registration
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.contracts.conductor_metadata import ConductorMetadataRPC
@@ -257,39 +172,22 @@ class Conductor:
         from nova.rpc.contracts.console_check import ConsoleCheckRPC
         from nova.rpc.contracts.placement import PlacementRPC
 
+        hosts = (ConductorHostRPC,) if self.has_hosts else ()
         more = (ConsoleCheckRPC, ConductorMetadataRPC) if self.mode is SecurityMode.UPSTREAM else ()
-        contracts = tuple(ContractVersion(name=one.__name__, version=one.version) for one in (
-            ConductorRPC, ConductorHostRPC, ConductorProxyRPC, ConductorSchedulerRPC, PlacementRPC, *more))
-        registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
-                                                        contracts=contracts, release=RELEASE,
-                                                        connections=connections(self.options)))
-        say_mode(registered.mode)
-        self.bus.peers.learn(registered.lowest)
-        self._refresh()
-
-    def _refresh(self) -> None:
-        self.daemons.refresh(self.bus.peers)
+        register(self.options, self.daemons, self.bus.peers,
+                 (ConductorRPC, *hosts, ConductorProxyRPC, ConductorSchedulerRPC, PlacementRPC, *more),
+                 connections(self.options))
 
     def _start_periodic(self) -> None:
-        from nova.conductor.upkeep import periodic, timeouts
-        from nova.model.host.services import Heartbeat
+        from nova.conductor.upkeep import periodic
 
-        beat = Heartbeat(host=self.options.host, binary=BINARY)
         renew_s = self.deps.journal.lease_s / 4
-        jobs: list[tuple[float, Callable[[], object], str]] = [
-            (renew_s, self.deps.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
-            (1.0, self.host_calls.resend_lost_calls, "hosts that came back"),
-            (renew_s, self._take_over, "takeover"), (ENROLMENTS_S, self.hosts.keep_enrolments, "enrolled hosts"),
-            (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
-            (self.options.report_interval, self._refresh, "known daemons")]
-        jobs += [(period, functools.partial(job, self.deps), name)
-                 for period, job, name in periodic.late_ports(self.deps.networking)]
+        jobs: list[Job] = [
+            (renew_s, self.deps.journal.renew, "lease"), (renew_s, self._take_over, "takeover"),
+            *host_jobs(self.options, self.side, self.daemons, self.bus.peers, first=self.index == 0)]
+        jobs += [(LOOK_S, self._look_for_cells, "records of cells"), *upkeep(self.deps, self.index == 0)]
         if self.index == 0:
-            jobs += [(1.0, self.daemons.bridge_report_gap, "silence")]
-            jobs += [(period, functools.partial(job, self.deps), name)
-                     for period, job, name in (*periodic.JOBS, *timeouts.jobs(self.deps.settings),
-                                               *periodic.healing(self.deps.networking, self.options),
-                                               *periodic.naming(self.deps))]
+            jobs += [(period, functools.partial(job, self.deps), name) for period, job, name in periodic.cloud_jobs()]
         self.periodic = [PeriodicTask(period, job, name, at_once=name in AT_ONCE).start()
                          for period, job, name in jobs]
 
@@ -305,12 +203,13 @@ class Conductor:
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
         control = health_checks.of_control(self.bus, ConductorRPC)
+        buses = self.side.buses.buses if self.has_hosts else ()
         hosts = {f"hosts' bus ({bus.option})" if index else "hosts' bus":
-                 health_checks.of_control(bus, ConductorHostRPC).checks["bus"]
-                 for index, bus in enumerate(self.hosts.buses)}
+                 health_checks.of_control(bus, ConductorHostRPC).checks["bus"] for index, bus in enumerate(buses)}
         return HealthChecks({"bus": control.checks["bus"], **hosts,
                              "api database": self.deps.api.check, "cell database": self.deps.cell.check},
-                            lambda: control.why_not_receiving() or self.hosts.why_not_receiving(),
+                            lambda: next(filter(None, (control.why_not_receiving(),
+                                                       *(bus.why_not_receiving() for bus in buses))), ""),
                             (CloudFigures(self.deps),))
 
     def stop(self, seconds: float) -> None:
@@ -319,16 +218,20 @@ class Conductor:
         self.stopping = True
         self.bus.stop(self.servers, min(seconds, 10.0))
         until = time.monotonic() + min(seconds, 10.0)
-        while self.deps.runner.running and time.monotonic() < until:
+        while self._running() and time.monotonic() < until:
             concurrency.sleep(0.1)
         for job in self.periodic:
             job.stop()
-        if self.deps.runner.running:
-            LOG.info("%d operations continue in another conductor", self.deps.runner.running)
+        if running := self._running():
+            LOG.info("%d operations continue in another conductor", running)
+        self.others.stop()
         self.deps.notifier.stop(2.0)
         self.deps.journal.close()
         self.deps.api.dispose()
         self.deps.cell.dispose()
+
+    def _running(self) -> int:
+        return self.deps.runner.running + self.others.running
 
 
 def prefer(options: Options) -> str:
@@ -341,17 +244,27 @@ def check(options: Options) -> None:
     """Check the required options. Raises config.Missing, config.HostSecretKey, config.ImageProxyKey."""
     from nova.cmd import imageproxy
 
-    databases(options)
+    database(options, "cell")
     if asked_mode(options) is SecurityMode.BOUNDED:
         secret_wrap(options)
-        imageproxy.seal(options)
+        if not serves_a_cell(options):
+            imageproxy.seal(options)
     require_hosts_url(options)
+
+
+def make(options: Options, index: int) -> DaemonService:
+    """Create a worker process of the role that the databases in nova.conf give this conductor."""
+    from nova.cmd.cell_conductor import CellConductor
+
+    of_cell = serves_a_cell(options) or retry_until_available("reading the records of cells",
+                                                              lambda: serves_another_cell(options))
+    return CellConductor(options, index) if of_cell else Conductor(options, index)
 
 
 def main() -> int:
     """Run nova-conductor with ``[conductor]workers`` processes (default: one for each processor), and return its exit
     code."""
-    return common.run(BINARY, Conductor, workers, prefer,
+    return common.run(BINARY, make, workers, prefer,
                       ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",
                        "nova.conductor.queries.placement", "nova.conductor.registry", "nova.db.schema.migrate",
                        "nova.clients.glance", "nova.notifications.oslo"), check)

@@ -36,7 +36,8 @@ def networking(options: Options, deps: Deps) -> NetworkBackEnd:
         raise errors.config.Missing(option="[neutron]auth_type", cure="networks are Neutron's ([DEFAULT]use_neutron). "
                                     "Set [neutron]auth_type, auth_url, username, password and project_name")
     client = neutron.of_groups(options.neutron, credentials)
-    back_end = NeutronBackEnd(deps, client, detach_without_waiting(deps), options.neutron.ovs_bridge)
+    back_end = NeutronBackEnd(deps, client, detach_without_waiting(deps), options.neutron.ovs_bridge,
+                              heal_s=float(options.heal_instance_info_cache_interval))
 
     def changed(server_uuid: str) -> None:
         back_end.events.late.add(back_end.healer.refresh([server_uuid]))

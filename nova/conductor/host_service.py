@@ -26,7 +26,6 @@ from nova.conductor.hosts.registration import ServiceRegistry
 from nova.conductor.upkeep.orphans import Orphans
 from nova.db.host import enrolments, hosts, reports, services
 from nova.db.network import floating, networks
-from nova.db.quota import ledger
 from nova.db.server import migrations, servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
@@ -41,7 +40,7 @@ from nova.model.network.networks import LeaseChange, NetworkOnHost
 from nova.model.network.security_groups import HostFirewall
 from nova.model.security.secret_wrap import SecretWrap
 from nova.model.server.migrations import ProgressReport
-from nova.model.server.states import PowerState, TaskState
+from nova.model.server.states import PowerState
 from nova.model.volumes import VolumeCounts
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.network import NetworkRPC
@@ -161,8 +160,7 @@ class HostService:
         if believed.newly_beyond:
             LOG.warning("host %s claims much more %s than before; capped at twice the previous amount until you run "
                         "'nova-manage host accept %s'", host, ", ".join(believed.newly_beyond), host)
-        self.deps.api.transact(lambda tx: reports.write_providers(tx, inventory, believed.limits))
-        self.deps.feed.host_changed(host)
+        self.deps.api_side.apply_inventory(inventory, believed.limits)
 
     # -- guests of the host
 
@@ -217,7 +215,7 @@ class HostService:
     def _expected(self, row: ServerRow, now: Time | None) -> ExpectedGuest:
         """Return a guest as its host expects it. ``now``: the database's time, for a deleted server."""
         gone_s = int((now - row.deleted_at).total_seconds()) if now is not None and row.deleted_at else 0
-        name = servers.instance_name(self.deps.settings.instance_name_template, row.id, row.uuid)
+        name = servers.instance_name(self.deps.settings.instance_name_template, row)
         return ExpectedGuest(server_uuid=row.uuid, instance_name=name, epoch=row.epoch, vm_state=row.vm_state,
                              task_state=row.task_state, power_state=PowerState(row.power_state),
                              gone=now is not None, gone_s=max(0, gone_s))
@@ -242,27 +240,8 @@ class HostService:
         resources.volume_usage(self.deps, host, counts)
 
     def debt_paid(self, host: HostName, debt_id: int) -> None:
-        """Complete a pending cleanup. The claim is released first: after a crash in between the host is asked again, as
-        the cleanup is still pending."""
-        with self.deps.cell.reading() as tx:
-            found = services.pending_cleanup(tx, host, debt_id)
-            row = servers.rows_of(tx, [found[0]]).get(found[0]) if found else None
-            move = services.cleanup_arguments(tx, host, debt_id).get("move", "")
-        if found is None:
-            return
-        uuid, last = found
-        going = row is not None and row.task_state == TaskState.DELETING.value
-        here = row is not None and not going and row.host == host  # the server still needs its own claim
-        if last and (move or not here):
-            self.deps.feed.after_release(self.deps.api.transact(
-                lambda tx: ledger.release_on(tx, uuid, host, move if here else "")))
-
-        def drop(tx: Connection) -> None:
-            services.drop_cleanup(tx, host, debt_id)
-            if move:
-                migrations.complete(tx, move)
-        self.deps.cell.transact(drop)
-        LOG.info("host %s completed its pending cleanup", host, extra={"server": uuid})
+        """Complete a pending cleanup."""
+        self.deps.api_side.complete_cleanup(host, debt_id)
 
     # -- requests of guests
 

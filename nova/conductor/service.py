@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from nova.conductor.actions.create import CreateAdmission
 from nova.conductor.actions.evacuate import Evacuations
@@ -17,6 +18,14 @@ from nova.conductor.actions.snapshot import ImagesOfServers
 from nova.conductor.actions.volume.attachment_upkeep import AttachmentUpkeep
 from nova.conductor.actions.volume.volume_requests import VolumeActions
 from nova.conductor.assembled import Assembled, assemble
+from nova.conductor.cells.fan_out import PerCell
+from nova.conductor.cells.guest_answers import MergedGuestAnswers
+from nova.conductor.cells.host_lists import MergedHostLists
+from nova.conductor.cells.host_records import MergedHostRecords
+from nova.conductor.cells.live_cells import LiveCells
+from nova.conductor.cells.record_lists import MergedRecords
+from nova.conductor.cells.routes import assemble_cells
+from nova.conductor.cells.server_lists import MergedServerLists
 from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts.control_daemons import PROXIES, SCHEDULERS, ControlDaemons, MetadataServices
@@ -78,6 +87,13 @@ def conductor_service(deps: Deps, daemons: ServiceRegistry, cloudpipes: MakeClou
     return announced(deps, ConductorRPC, whole)
 
 
+def cells_service(cells: LiveCells, daemons: ServiceRegistry, cloudpipes: MakeCloudpipes = NoCloudpipes) -> Assembled:
+    """Return the service behind the topic ``conductor`` of a super conductor, over all its cells."""
+    services = PerCell(lambda deps: cast(ConductorRPC, conductor_service(deps, daemons, cloudpipes)))
+    return assemble_cells(cells, services, MergedServerLists(cells), MergedHostLists(cells),
+                          MergedRecords(cells, services), MergedHostRecords(cells, services))
+
+
 def proxies_service(daemons: ServiceRegistry) -> Assembled:
     """Return the service behind the topic ``conductor-proxy``."""
     return assemble(ConductorProxyRPC, ControlDaemons(daemons, PROXIES))
@@ -88,6 +104,7 @@ def schedulers_service(deps: Deps, daemons: ServiceRegistry) -> Assembled:
     return assemble(ConductorSchedulerRPC, ControlDaemons(daemons, SCHEDULERS), Hosts(deps))
 
 
-def metadata_service(deps: Deps, daemons: ServiceRegistry) -> Assembled:
-    """Return the service behind the topic ``conductor-metadata``."""
-    return assemble(ConductorMetadataRPC, MetadataServices(deps, daemons), GuestAnswers(deps, believed=True))
+def metadata_service(deps: Deps, daemons: ServiceRegistry, cells: LiveCells | None = None) -> Assembled:
+    """Return the service behind the topic ``conductor-metadata``, for guests of all ``cells``, or of one cell."""
+    guests = GuestAnswers(deps, believed=True) if cells is None else MergedGuestAnswers(cells)
+    return assemble(ConductorMetadataRPC, MetadataServices(deps, daemons), guests)

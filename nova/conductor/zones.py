@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable, Sequence
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, Result
-from nova.db.host import aggregates, hosts, services
+from nova.db.host import aggregates, cell_mappings, hosts, services
 from nova.db.placement.claims import ProviderUsage
 from nova.db.sql.engine import Connection
+from nova.model.host.cells import CELL0
 
 LOG = logging.getLogger(__name__)
 
@@ -37,23 +38,25 @@ def of_hosts(deps: Deps, hosts: Collection[str] | None = None) -> dict[str, str]
 
 
 def check(deps: Deps, zone: str | None) -> None:
-    """Check that an enabled compute host is in the zone; None passes. Raises aggregate.ZoneNotAvailable."""
+    """Check that an enabled compute host is in the zone; None passes. Raises aggregate.ZoneNotAvailable; Unavailable if
+    a cell that does not answer may have one."""
     if zone is None:
         return
-    with deps.cell.reading() as tx:
-        enabled = services.enabled_hosts(tx)
     with deps.api.reading() as tx:
-        if zone == deps.settings.default_availability_zone:
-            placed = aggregates.zones(tx)
-            known = any(placed.get(host, zone) == zone for host in enabled)
-        else:
-            known = not enabled.isdisjoint(aggregates.hosts_in_zone(tx, zone))
-    if not known:
+        default = zone == deps.settings.default_availability_zone
+        others = {host for host, other in aggregates.zones(tx).items() if other != zone} if default else set[str]()
+        inside = set[str]() if default else set(aggregates.hosts_in_zone(tx, zone))
+
+    def has_one(tx: Connection) -> bool:
+        enabled = services.enabled_hosts(tx)
+        return bool(enabled - others if default else enabled & inside)
+    if not deps.cells.any(has_one):
         raise errors.aggregate.ZoneNotAvailable(zone=zone)
 
 
 def follow(deps: Deps, changed: Iterable[str] | None = None) -> None:
-    """Write the hosts' zones into their servers' rows, for these hosts (None for all). Repeating it is harmless."""
+    """Write the hosts' zones into their servers' rows, for these hosts (None for all of the cell). Repeating it is
+    harmless."""
     default = deps.settings.default_availability_zone
     with deps.api.reading() as tx:
         placed = aggregates.zones(tx, None if changed is None else sorted(set(changed)))
@@ -94,6 +97,20 @@ class ZoneSweep:
         self._seen = stamp
 
 
+def _all_compute_hosts(deps: Deps) -> set[str]:
+    """Return the compute hosts of all recorded cells. Raises Unavailable for a cell that does not answer, or that this
+    conductor does not serve: its record is new, or cannot be decrypted here."""
+    with deps.api.reading() as tx:
+        recorded = cell_mappings.by_uuid(tx).keys() - {CELL0}
+    if unserved := recorded - {cell.cell_uuid for cell in deps.cells.all()}:
+        raise errors.cell.NotServed(cell=min(unserved))
+    found = set[str]()
+    for cell in deps.cells.all():
+        with cell.cell.reading() as tx:
+            found |= services.compute_hosts(tx)
+    return found
+
+
 class ForgottenHosts:
     """Sweep of providers and aggregate members of hosts whose compute service was removed: left by a crash in between.
 
@@ -109,8 +126,7 @@ class ForgottenHosts:
         with deps.api.reading() as tx:
             providers = hosts.providers_of_hosts(tx)
             members = aggregates.members(tx)
-        with deps.cell.reading() as tx:  # read after the others, so that no new registration is missed
-            alive = services.compute_hosts(tx)
+        alive = _all_compute_hosts(deps)  # read after the others, so that no new registration is missed
         orphans = {row.id: row.generation for row in providers if row.host not in alive}
         lost = {key: generation for key, generation in orphans.items() if self._before.get(key) == generation}
         left = members - alive

@@ -42,13 +42,14 @@ from nova.model.server.states import PowerState, TaskState
 from nova.model.volumes import BlockDevice, local
 
 
-def check_place(tx: Connection, order: NewServer) -> None:
-    """Check that the requested host and node exist, with one statement (of the cell) for each that is named."""
-    if order.host and order.host not in services.compute_hosts(tx):
+def check_place(deps: Deps, order: NewServer) -> None:
+    """Check that the requested host and node exist, with one statement of each cell for each that is named. Raises
+    server.NoSuchHost, server.NoSuchNode; Unavailable if a cell that does not answer may have it."""
+    if order.host and not deps.cells.any(lambda tx: order.host in services.compute_hosts(tx)):
         raise errors.server.NoSuchHost(host=order.host)
     if order.node:
-        rows = hosts.node_rows(tx, hosts.NodesWanted(host=order.host, name_part=order.node))
-        if not any(row.name == order.node for row in rows):
+        wanted = hosts.NodesWanted(host=order.host, name_part=order.node)
+        if not deps.cells.any(lambda tx: any(row.name == order.node for row in hosts.node_rows(tx, wanted))):
             raise errors.server.NoSuchNode(node=order.node, where=f" on host {order.host}" if order.host else "")
 
 
@@ -118,8 +119,7 @@ class CreateAdmission:
         image = usable_image(self.deps, order.image_id) if order.image_id else None
         zones.check(self.deps, order.availability_zone)
         if order.host or order.node:
-            with self.deps.cell.reading() as tx:
-                check_place(tx, order)
+            check_place(self.deps, order)
         whose = quota.owner(self.deps, project_id, user_id)
         with self.deps.api.reading() as tx:
             with failures.replaced(errors.NotFound, lambda _: errors.server.BadFlavor(flavor_id=order.flavor_id)):
@@ -152,8 +152,8 @@ class CreateAdmission:
                 count = min(count, group.remaining)
             server_uuids = [_uuid(order, index) for index in range(count)]
             ledger.open_rows(tx, [{"server_uuid": uuid, "project_id": who.project_id, "user_id": who.user_id,
-                                   "vcpus": flavor.vcpus, "memory_mb": flavor.memory_mb, "facts": plan.facts,
-                                   "classes": plan.counted}
+                                   "cell": self.deps.cell_uuid, "vcpus": flavor.vcpus, "memory_mb": flavor.memory_mb,
+                                   "facts": plan.facts, "classes": plan.counted}
                                   for uuid in server_uuids])
             if group is not None:
                 server_groups.join(tx, group.key, server_uuids, str(who.user_id))
@@ -208,8 +208,8 @@ class CreateAdmission:
             return None
         if plan is not None:
             return _result(_reservation(order), known, plan)
-        with self.deps.cell.reading() as tx:
-            row = next(iter(servers.rows_of(tx, known[:1], with_deleted=True).values()), None)
+        rows = self.deps.cells.read(lambda tx: servers.rows_of(tx, known[:1], with_deleted=True))
+        row = next((row for found in rows for row in found.values()), None)
         return CreatedServers(reservation_id=_reservation(order), uuids=tuple(known),
                               disk_config=row.disk_config if row else "",
                               security_groups=row.security_groups if row else None)
@@ -255,6 +255,7 @@ CREATE_SERVER = Workflow(
     steps.AwaitVolumes(),                                     # create and reserve; undo: release, delete the created
     steps.SelectHosts(),                                      # SchedulerRPC.select_hosts: hosts and alternates
     take_host,                                                # --- the steps below depend on the host ---
+    steps.PlaceInCell(),                                      # from the entry cell to the host's; one cell: nothing
     steps.ClaimResources(),                                   # one api-db transaction; undo: release
     steps.ConnectVolumes(task=TaskState.BLOCK_DEVICE_MAPPING),  # allow the host to use them; undo: only reserve
     steps.BindNetworks(task=TaskState.NETWORKING),            # addresses; undo: return them

@@ -22,7 +22,7 @@ from nova.model.server.migrations import NewMigration
 
 def base(deps: Deps, row: ServerRow) -> dict[str, Any]:
     """Return the facts about the server's current place that every move needs."""
-    name = servers.instance_name(deps.settings.instance_name_template, row.id, row.uuid)
+    name = servers.instance_name(deps.settings.instance_name_template, row)
     return {"source": row.host, "source_node": row.node or "", "source_zone": row.availability_zone,
             "old_flavor": row.flavor, "instance_name": name}
 

@@ -70,7 +70,7 @@ class SetPasswords(GuestStep):
         return super().do(deps, ops)
 
     def order(self, deps: Deps, op: Op) -> PasswordOrder:
-        name = instance_name(deps.settings.instance_name_template, op.server.id, op.uuid)
+        name = instance_name(deps.settings.instance_name_template, op.server)
         return PasswordOrder(server_uuid=op.uuid, instance_name=name, fence=fence(op),
                              password=op.secrets["password"], user=_administrator(op.server.image))
 

@@ -145,7 +145,7 @@ class RebuildScheduled(Step):
     """Ask the scheduler's filters whether the server's own host suits its new image. Undo: restore the old image in the
     row, unless the guest has already changed."""
 
-    uses = ("cell", "scheduler", "settings")
+    uses = ("cell", "cells", "scheduler", "settings")
     event = "rebuild_server"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:

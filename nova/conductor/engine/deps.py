@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from nova import errors
 from nova.clients.projects import AnyProject
 from nova.conductor.engine.journal import Journal
-from nova.conductor.engine.operation import Secrets
+from nova.conductor.engine.operation import Op, Secrets
 from nova.conductor.networking.back_end import NetworkBackEnd
 from nova.conductor.networking.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.quota.limits import QuotaLimits, Written
 from nova.conductor.reimages import ReimageEvents
+from nova.db.host import hosts
+from nova.db.host.hosts import NodeRow
 from nova.db.placement.claims import ProviderUsage
+from nova.db.server.server_row import ServerRow
 from nova.db.server.states import Entry
-from nova.db.sql.engine import Database
-from nova.model.base import Time
-from nova.model.host.hosts import HostStates, NodeStamp
+from nova.db.sql.engine import Connection, Database
+from nova.model.base import HostName, Time
+from nova.model.guest.guests import ApiFacts
+from nova.model.host.cells import CELL
+from nova.model.host.hosts import HostStates, Inventory, NodeStamp
 from nova.model.numa.topology import PciRequest
+from nova.model.placement.accepted_capacity import Capacities
 from nova.model.security.secret_wrap import SecretWrap
 from nova.notifications.notifier import DisabledNotifier
 from nova.rpc.contracts.cert import CertRPC
@@ -32,6 +38,8 @@ if TYPE_CHECKING:
     from nova.clients.cinder import Cinder
     from nova.clients.glance import Glance as Images
     from nova.clients.key_manager import VolumeKeys
+
+T = TypeVar("T")
 
 NO_VPN = "0"  # vpn_image_id of a cloud without VPN servers
 
@@ -112,6 +120,10 @@ class OperationRunner(Protocol):
               secrets: Secrets | None = None) -> None:
         """Run newly started operations of one request in the background. The user's token stays with the caller."""
 
+    def go_on(self, entries: Sequence[Entry], left: Op) -> None:
+        """Continue operations of one request, all at one step, that another cell's runner hands over. ``left``: one of
+        them as that runner held it, with the request's secrets."""
+
     def holding(self, entry: Entry) -> contextlib.AbstractContextManager[None]:
         """Keep a new entry from this process's own sweep, while the request still calls other services."""
 
@@ -145,6 +157,21 @@ class HostFeed(Protocol):
         """Send the services' last report times; return whether the broker accepted them."""
 
 
+class ApiSide(Protocol):
+    """The api database's side of hosts' calls, after their own side is in the cell's database: used directly
+    (:class:`nova.conductor.hosts.api_side.DirectApiSide`), or left to super conductors
+    (:class:`nova.conductor.cells.cell_parts.CarriedApiSide`)."""
+
+    def apply_inventory(self, inventory: Inventory, limits: Capacities) -> None:
+        """Use the capacity of a report up to the accepted limits. Idempotent. Raises host.NodeNotYours."""
+
+    def complete_cleanup(self, host: HostName, cleanup_id: int) -> None:
+        """Release the claim that waits for a cleanup, which the host has done. Idempotent."""
+
+    def guest_facts(self, row: ServerRow) -> ApiFacts:
+        """Return the facts of a guest in the api database. Raises guest.FactsNotHere."""
+
+
 #: Hosts that could not be updated: by network, and the host of a multi-host network.
 Failures = dict[tuple[str, str | None], errors.NovaError]
 
@@ -172,9 +199,74 @@ class NetworkSender(Protocol):
         refresh them later on their own."""
 
 
+class Cells(Protocol):
+    """The cells of a cloud, as a super conductor serves them (:class:`nova.conductor.cells.live_cells.LiveCells`)."""
+
+    @property
+    def several(self) -> bool:
+        """Return whether the cloud has more than one cell."""
+
+    def closed(self) -> tuple[str, ...]:
+        """Return the UUIDs of the disabled cells, which get no new servers."""
+
+    def all(self) -> Sequence[Deps]:
+        """Return the dependencies of every cell, in the order of the cells' UUIDs."""
+
+    def named(self, uuid: str) -> Deps:
+        """Return the cell of this UUID. Raises cell.NotServed."""
+
+    def read(self, question: Callable[[Connection], T]) -> list[T]:
+        """Return the answer of each cell's database, without cells that do not answer. Raises Unavailable if none
+        does."""
+
+    def any(self, question: Callable[[Connection], bool]) -> bool:
+        """Return whether the answer of a cell's database is yes. Raises Unavailable if a cell does not answer, and none
+        of the others says yes."""
+
+    def nodes(self) -> Mapping[str, list[NodeRow]]:
+        """Return the nodes of each cell that answers, by its UUID. Raises Unavailable if none does."""
+
+    def of_host(self, host: str) -> Deps:
+        """Return the cell of a compute host. Raises host.NotFound; Unavailable if a cell that does not answer may have
+        it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OneCell:
+    """The cells of a cloud with one cell."""
+
+    deps: Deps
+    several = False
+
+    def closed(self) -> tuple[str, ...]:
+        return ()
+
+    def all(self) -> Sequence[Deps]:
+        return (self.deps,)
+
+    def named(self, uuid: str) -> Deps:
+        return self.deps
+
+    def read(self, question: Callable[[Connection], T]) -> list[T]:
+        with self.deps.cell.reading() as tx:
+            return [question(tx)]
+
+    def any(self, question: Callable[[Connection], bool]) -> bool:
+        with self.deps.cell.reading() as tx:
+            return question(tx)
+
+    def nodes(self) -> Mapping[str, list[NodeRow]]:
+        with self.deps.cell.reading() as tx:
+            return {self.deps.cell_uuid: hosts.node_rows(tx)}
+
+    def of_host(self, host: str) -> Deps:
+        return self.deps
+
+
 @dataclasses.dataclass
 class Deps:
-    """Databases, peers and settings. ``images`` and ``volumes`` are clients (``nova.clients.glance``, ``cinder``)."""
+    """Databases, peers and settings of one cell; a super conductor has one for each cell. ``images`` and ``volumes``
+    are clients (``nova.clients.glance``, ``cinder``)."""
 
     api: Database
     cell: Database
@@ -186,6 +278,7 @@ class Deps:
     images: Images
     certs: CertRPC
     feed: HostFeed = dataclasses.field(init=False)
+    api_side: ApiSide = dataclasses.field(init=False)
     journal: Journal = dataclasses.field(init=False)
     runner: OperationRunner = dataclasses.field(init=False)
     network_updates: NetworkSender = dataclasses.field(init=False)
@@ -197,6 +290,12 @@ class Deps:
     notifier: DisabledNotifier = dataclasses.field(default_factory=DisabledNotifier)
     quotas: QuotaLimits = dataclasses.field(default_factory=Written)
     reimages: ReimageEvents = dataclasses.field(default_factory=ReimageEvents)
+    cell_uuid: str = CELL
+    cell_closed: bool = False  # it gets no new servers
+    cells: Cells = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cells = OneCell(self)
 
     def only(self, members: Iterable[str]) -> Deps:
         """Return a copy with only these members (``Step.uses``); reading another raises AttributeError."""

@@ -111,6 +111,7 @@ class OperationProgress(Value):
     node: str | None = None
     provider_id: int | None = None
     zone: str | None = None
+    left_cell: str | None = None  # where the server was before, until nothing of it is left there
     no_host: NoHost | None = None
     claimed: tuple[str, ...] = ()  # of a delete: hosts with claims of the server
     left: str | None = None  # of a shelve: the host that the guest left

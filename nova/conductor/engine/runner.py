@@ -53,6 +53,13 @@ class Runner:
         who = context.current().without_token()
         concurrency.spawn(self._in_context, who, self._start, entries, servers, secrets or {}, name="workflow")
 
+    def go_on(self, entries: Sequence[Entry], left: Op) -> None:
+        """Continue operations of one request, all at one step, that another cell's runner hands over. ``left``: one of
+        them as that runner held it, with the request's secrets."""
+        if entries:
+            self._active.update(entry.id for entry in entries)
+            concurrency.spawn(self._in_context, context.current(), self._continue, entries, left, name="workflow")
+
     @contextlib.contextmanager
     def holding(self, entry: Entry) -> Iterator[None]:
         """Keep a new entry from this process's own sweep, while the request still calls other services."""
@@ -94,6 +101,12 @@ class Runner:
             operation_events.caller(ops, context.current())
             self.announce.begun(workflow, ops)
             self._run(workflow, ops, 0)
+
+    def _continue(self, entries: Sequence[Entry], left: Op) -> None:
+        workflow = self.workflows[entries[0].action]
+        ops = self._guarded(entries, self._load, entries, None, left.secrets)
+        if ops:
+            self._run(workflow, ops, workflow.position(entries[0].step))
 
     def _resume(self, entry: Entry) -> None:
         workflow = self.workflows[entry.action]
@@ -223,7 +236,7 @@ class Runner:
     def _fail_one(self, workflow: Workflow, op: Op, position: int, error: errors.NovaError) -> None:
         """Start the undo of one op in the background; an overtaken op just stops."""
         if isinstance(error, errors.Overtaken):
-            self._drop([op], "a newer operation owns the server")
+            self._drop([op], error.message)
             return
         metrics.STEP_FAILURES.labels(op.entry.action, workflow.steps[position].name, error.kind).inc()
         LOG.warning("step %s of '%s' failed: %s", workflow.steps[position].name, workflow.action.name, error.message,

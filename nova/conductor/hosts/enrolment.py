@@ -108,9 +108,10 @@ class Enrolments:
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
-    def enroll_host(self, host: HostName, runs: tuple[str, ...], addresses: tuple[str, ...] = ()) -> str:
-        """Enroll the host and return its one-time token, by which it introduces itself. Raises host.NoHostDaemon,
-        host.BadName."""
+    def enroll_host(self, host: HostName, runs: tuple[str, ...], addresses: tuple[str, ...] = (),
+                    cell: str = "") -> str:
+        """Enroll the host and return its one-time token, by which it introduces itself. ``cell`` is ignored: by it,
+        MergedHostRecords has chosen this cell. Raises host.NoHostDaemon, host.BadName."""
         if not NAME.fullmatch(host):
             raise errors.host.BadName(host=host, longest=LONGEST)
         for binary in runs:

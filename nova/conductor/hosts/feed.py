@@ -39,22 +39,24 @@ class Feed:
     def states(self, known: Sequence[NodeStamp] = (), everything: bool = True) -> HostStates:
         """Return the states that are newer than the stamps, or all of them if ``everything``. The aggregates are
         included if one of the stamps is older than they are."""
-        aggregates, rows, found = self._read_all()
+        aggregates, rows, found, silent = self._read_all()
         stamps = {(stamp.host, stamp.node): stamp for stamp in known}
         alive = tuple((row.host, row.last_seen_at) for row in rows if row.last_seen_at is not None)
-        gone = tuple(sorted(set(stamps) - {(one.host, one.node) for one in found}))
+        gone = () if silent else tuple(sorted(set(stamps) - {(one.host, one.node) for one in found}))
         fresh = everything or any(stamp.aggregates_version != aggregates.version for stamp in known)
         if not everything:
             found = [one for one in found if _newer(one, stamps.get((one.host, one.node)))]
         sent = fitting(found, self._most_bytes)
         more = len(sent) < len(found)
         return HostStates(states=tuple(sent), now=as_time(rows[0].clock) if rows else None, alive=alive, gone=gone,
-                          complete=everything and not more, aggregates=aggregates if fresh else None, more=more)
+                          complete=everything and not (more or silent),
+                          aggregates=aggregates if fresh else None, more=more)
 
-    def _read_all(self) -> tuple[AggregateStates, list[host_rows.NodeRow], list[HostState]]:
-        """Return the aggregates, the rows of all nodes, and the nodes' states."""
-        with self.deps.cell.reading() as tx:
-            rows = host_rows.node_rows(tx)
+    def _read_all(self) -> tuple[AggregateStates, list[host_rows.NodeRow], list[HostState], bool]:
+        """Return the aggregates, the rows of all cells' nodes, the nodes' states, and whether a cell is missing because
+        it does not answer."""
+        by_cell = self.deps.cells.nodes()
+        rows = [row for of_cell in by_cell.values() for row in of_cell]
         with self.deps.api.reading() as tx:
             providers = host_rows.provider_rows(tx)
             tree_facts = provider_trees.tree_facts(tx)
@@ -68,8 +70,9 @@ class Feed:
             mine = of_host.get(host, ())
             zone, metadata = placed([one.metadata for one in mine], aggregates.default_zone)
             return AggregateInfo(aggregates.version, zone, metadata, tuple(one.uuid for one in mine))
-        return aggregates, rows, [state(row, NodeProvider(providers[row.uuid], tree_facts), place(row.host))
-                                  for row in rows if row.uuid in providers]
+        found = [state(row, NodeProvider(providers[row.uuid], tree_facts), place(row.host), cell)
+                 for cell, of_cell in by_cell.items() for row in of_cell if host_rows.has_provider(row, providers)]
+        return aggregates, rows, found, len(by_cell) < len(self.deps.cells.all())
 
     def _read_one(self, host: str) -> tuple[list[host_rows.NodeRow], list[HostState]]:
         """Return the rows of one host's nodes, and the nodes' full states."""
@@ -81,8 +84,8 @@ class Feed:
             providers = host_rows.provider_rows(tx, host=host)
             tree_facts = provider_trees.tree_facts(tx, [one.id for one in providers.values()])
             place = self._place(tx, host)
-        return rows, [state(row, NodeProvider(providers[row.uuid], tree_facts), place) for row in rows
-                      if row.uuid in providers]
+        return rows, [state(row, NodeProvider(providers[row.uuid], tree_facts), place, self.deps.cell_uuid)
+                      for row in rows if row.uuid in providers]
 
     def _aggregates(self, tx: Connection) -> AggregateStates:
         """Return the aggregates, stamp first: rows may be newer than the stamp, and are then sent again; never
@@ -190,8 +193,9 @@ class NodeProvider(NamedTuple):
                 "own_aggregates": tree_facts.aggregates}
 
 
-def state(row: host_rows.NodeRow, provider: NodeProvider, place: AggregateInfo) -> HostState:
-    """Return a node's full state from its row (of ``node_rows``), its provider, and its place in the aggregates."""
+def state(row: host_rows.NodeRow, provider: NodeProvider, place: AggregateInfo, cell: str) -> HostState:
+    """Return a node's full state from its row (of ``node_rows``), its provider, its place in the aggregates, and its
+    cell."""
     facts = row.facts
     return HostState(
         host=row.host, node=row.name, **provider.fields(), service_version=row.service_version,
@@ -200,7 +204,7 @@ def state(row: host_rows.NodeRow, provider: NodeProvider, place: AggregateInfo) 
         hypervisor_version=facts.hypervisor_version, supported=facts.supported, capabilities=_capabilities(facts),
         traits=facts.traits, topology=facts.topology, host_ip=facts.host_ip, metrics=facts.metrics,
         failed_builds=facts.failed_builds, provider_uuid=row.uuid, aggregates_version=place.version, zone=place.zone,
-        aggregate_metadata=place.metadata, aggregate_uuids=place.uuids)
+        aggregate_metadata=place.metadata, aggregate_uuids=place.uuids, cell=cell)
 
 
 def _capabilities(facts: Node) -> Mapping[str, str]:

@@ -12,17 +12,16 @@ from collections.abc import Mapping
 
 import msgspec
 
-from nova import errors
-from nova.conductor import ec2_numbers
+from nova import errors, failures
 from nova.conductor.engine.deps import Deps
-from nova.conductor.steps.guests import disks_of, topology_claim_at
+from nova.conductor.steps.guests import disks_of
 from nova.db.host import services
 from nova.db.network import guests, networks
 from nova.db.server import servers
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
 from nova.model.base import HostName
-from nova.model.guest.guest_devices import dedicated_cpus, has_devices
+from nova.model.guest.guest_devices import has_devices
 from nova.model.guest.guests import DevicePlace, GuestFacts, GuestPassword, GuestQuery
 
 LOG = logging.getLogger(__name__)
@@ -50,9 +49,9 @@ class GuestAnswers:
             if row is None or projects - {row.project_id} or not self._may_ask_for(tx, host, row):
                 raise errors.guest.UnknownName(name=query.server_uuid or query.address)
             metadata, _tags = servers.children(tx, [row.uuid])
-        packing = topology_claim_at(self.deps, row, row.host) if row.host else None
-        facts = facts_of(row, metadata.get(row.uuid, {}), dedicated_cpus(packing), self._places(row))
-        return msgspec.structs.replace(facts, ec2_numbers=ec2_numbers.of_guest(self.deps, row),
+        known = self.deps.api_side.guest_facts(row)
+        facts = facts_of(row, metadata.get(row.uuid, {}), known.dedicated_cpus, self._places(row))
+        return msgspec.structs.replace(facts, ec2_numbers=known.ec2_numbers,
                                        security_groups=self.deps.networking.groups_kept(row))
 
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
@@ -65,7 +64,8 @@ class GuestAnswers:
             if row.guest_password:
                 raise errors.guest.PasswordKept()
             servers.update(tx, password.server_uuid, {"guest_password": password.password})
-        self.deps.cell.transact(write)
+        with failures.replaced(errors.server.NotFound, lambda _: errors.guest.UnknownName(name=password.server_uuid)):
+            self.deps.cell.transact(write)
 
     def _may_ask_for(self, tx: Connection, host: str, row: ServerRow) -> bool:
         return self._believed or may_ask_for(tx, host, row)

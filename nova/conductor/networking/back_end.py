@@ -8,7 +8,7 @@ server's UUID.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nova.db.server.server_row import ServerRow
@@ -24,6 +24,10 @@ from nova.model.server.servers import ServerDetail
 
 if TYPE_CHECKING:
     from nova.conductor.engine.operation import Op, Result
+
+
+#: A periodic job of a back end: (seconds, function, name).
+NetworkJob = tuple[float, Callable[[], object], str]
 
 
 class NetworkRequest(NamedTuple):
@@ -70,6 +74,9 @@ class NetworkBackEnd(Protocol):
 
     name: str
     left_ports: PortsOfDeleted | None
+
+    def jobs(self, first: bool) -> Sequence[NetworkJob]:
+        """Return the periodic jobs of a conductor's worker. ``first``: those of its first worker, too."""
 
     # -- admission
 

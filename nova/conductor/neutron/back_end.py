@@ -16,7 +16,7 @@ from nova import context, errors, failures
 from nova.clients.neutron import Neutron as Client
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
-from nova.conductor.networking.back_end import Admitted, NetworkRequest
+from nova.conductor.networking.back_end import Admitted, NetworkJob, NetworkRequest
 from nova.conductor.neutron.addresses import NeutronAddresses
 from nova.conductor.neutron.binding import Binder, begin_round, keep_given
 from nova.conductor.neutron.cache import NeutronCache
@@ -61,7 +61,7 @@ class NeutronBackEnd:
     name = "neutron"
 
     def __init__(self, deps: Deps, client: Client, detach: Detach, ovs_bridge: str = "br-int",
-                 gather_s: float = 0.05) -> None:
+                 gather_s: float = 0.05, heal_s: float = 0.0) -> None:
         self.deps, self.client = deps, client
         self.known = NeutronCache(client)
         self._binder = Binder(deps, client, self.known, ovs_bridge)
@@ -72,9 +72,17 @@ class NeutronBackEnd:
         self.events = EventGatherer(deps, self.healer, detach, gather_s)
         self.single = NeutronAddresses(deps, client, self.healer.refresh)
         self._groups_unread_until = 0.0  # monotonic time
+        self._heal_s = heal_s  # seconds between two turns of healing; 0: none
         self.networks: Any = None
         self.floating: Any = None
         self.groups: Any = None
+
+    def jobs(self, first: bool) -> Sequence[NetworkJob]:
+        """Return the removal of late ports, for every worker: each knows the requests that it got no answer to. The
+        first worker also compares servers' recorded interfaces with Neutron's, some of the servers each turn."""
+        late: NetworkJob = (60.0, self.healer.delete_late_ports, "late ports")
+        return (late, (self._heal_s, self.healer.turn, "interfaces of Neutron")) if first and self._heal_s > 0 \
+            else (late,)
 
     # -- admission
 

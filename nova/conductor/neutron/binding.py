@@ -72,7 +72,19 @@ class Binder:
         for one in wanted:
             self._guarded(one, functools.partial(_check_bound, one.found.values(), one.host))
         self._show(one for one in wanted if one.error is None)
-        return [one.error or {} for one in wanted]
+        overtaken = self._leave_overtaken(ops)
+        return [errors.Overtaken() if one.op.uuid in overtaken else one.error or {} for one in wanted]
+
+    def _leave_overtaken(self, ops: Sequence[Op]) -> set[str]:
+        """Remove the ports of servers that a newer operation owns, and return these servers. It is mostly a delete,
+        which may have looked for ports before they were created."""
+        mine = self.deps.journal.still_mine([op.entry for op in ops])
+        lost = [op for op in ops if op.uuid not in mine]
+        if lost:
+            with failures.best_effort(LOG, "the ports of servers deleted meanwhile were not removed: %s; see "
+                                      "nova-manage orphan list", on=errors.NovaError):
+                self.unbind(lost)
+        return {op.uuid for op in lost}
 
     @staticmethod
     def _guarded(one: WantedPorts, part: Callable[[], object]) -> None:

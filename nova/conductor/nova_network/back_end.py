@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
-from nova.conductor.networking.back_end import Admitted, NetworkRequest
+from nova.conductor.networking.back_end import Admitted, NetworkJob, NetworkRequest
 from nova.conductor.nova_network import host_rules
 from nova.conductor.nova_network.addresses import Addresses
 from nova.conductor.nova_network.floating import Floating
@@ -40,6 +40,11 @@ class NovaNetwork:
         self.networks = Networks(deps, self.addresses)
         self.floating = Floating(deps)
         self.groups = Groups(deps)
+
+    def jobs(self, first: bool) -> Sequence[NetworkJob]:
+        """Return the job that rewrites the servers' names that the DNS server did not accept."""
+        every = self.deps.settings.floating.dns_update_periodic_interval
+        return ((float(every), self.floating.write_all, "names in DNS"),) if first and every > 0 else ()
 
     # -- admission
 

@@ -46,7 +46,7 @@ def of_guests(tx: Connection, servers: Sequence[guest_rules.Guest | ServerRow], 
 
 def _guest(row: guest_rules.Guest | ServerRow, rules: Sequence[SecurityRule],
            members: Mapping[str, Sequence[str]], routers: Set[str], template: str) -> GuestFirewall:
-    return GuestFirewall(server_uuid=row.uuid, id=row.id, instance_name=instance_name(template, row.id, row.uuid),
+    return GuestFirewall(server_uuid=row.uuid, id=row.id, instance_name=instance_name(template, row),
                          interfaces=security_rules.guarded(row.interfaces or (), routers),
                          allowed=_allowed(rules, members))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from nova import concurrency, errors, failures
@@ -18,6 +19,8 @@ from nova.model.host.services import ServiceQuery
 from nova.model.image.images import Image
 
 LOG = logging.getLogger(__name__)
+#: Hosts -> a connection to the database of their cell; hosts that no longer exist are missing.
+Places = Mapping[str, Connection]
 
 
 class Aggregates:
@@ -55,16 +58,18 @@ class Aggregates:
         """
         items = {ZONE: update.availability_zone} if update.changes_zone else {}
 
-        def write(tx: Connection, cell: Connection, aggregate: Aggregate) -> None:
+        def write(tx: Connection, cells: Places, aggregate: Aggregate) -> None:
             if update.name is not None:
                 aggregates.rename(tx, aggregate.id, update.name)
-            self._write_metadata(tx, cell, aggregate, items)
+            self._write_metadata(tx, cells, aggregate, items)
         return self._change(update.id, write)
 
     def set_aggregate_metadata(self, aggregate_id: int, items: Mapping[str, str | None]) -> Aggregate:
         """Set metadata keys and keep all others; the key ``availability_zone`` is the zone. Raises the errors of an
         update."""
-        return self._change(aggregate_id, lambda tx, cell, aggregate: self._write_metadata(tx, cell, aggregate, items))
+        def write(tx: Connection, cells: Places, aggregate: Aggregate) -> None:
+            self._write_metadata(tx, cells, aggregate, items)
+        return self._change(aggregate_id, write)
 
     def delete_aggregate(self, aggregate_id: int) -> None:
         """Delete an aggregate. Raises aggregate.NotFound; aggregate.NotEmpty while it has hosts."""
@@ -79,57 +84,58 @@ class Aggregates:
         Raises aggregate.NotFound; host.NotFound if it has no nova-compute; aggregate.HostExists, aggregate.HostInZone,
         aggregate.PinnedServers; aggregate.BadZone for a zone that cannot have hosts.
         """
-        def write(tx: Connection, cell: Connection, aggregate: Aggregate) -> None:
-            self._check_host(cell, host)
+        def write(tx: Connection, cells: Places, aggregate: Aggregate) -> None:
+            self._check_host(cells, host)
             self._check_has_hosts(aggregate.zone)
             if host in aggregate.hosts:
                 raise errors.aggregate.HostExists(id=aggregate.id, host=host)
             zone = aggregates.zones(tx, [host]).get(host)
             if aggregate.zone is not None and zone not in (None, aggregate.zone):
                 raise errors.aggregate.HostInZone(id=aggregate.id, host=host, zone=zone, wanted=aggregate.zone)
-            self._check_pins(cell, "add", aggregate, host, zone, zone or aggregate.zone)
+            self._check_pins(cells, "add", aggregate, host, zone, zone or aggregate.zone)
             aggregates.add_host(tx, aggregate.id, host)
         return self._change(aggregate_id, write, [host])
 
     def remove_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
         """Remove a host from an aggregate, also if it no longer has a nova-compute. Raises aggregate.NotFound,
         aggregate.HostNotFound, aggregate.PinnedServers."""
-        def write(tx: Connection, cell: Connection, aggregate: Aggregate) -> None:
+        def write(tx: Connection, cells: Places, aggregate: Aggregate) -> None:
             if host not in aggregate.hosts:
                 raise errors.aggregate.HostNotFound(id=aggregate.id, host=host)
             zone = aggregates.zones(tx, [host]).get(host)
             aggregates.remove_host(tx, aggregate.id, host)
-            self._check_pins(cell, "remove", aggregate, host, zone, aggregates.zones(tx, [host]).get(host))
+            self._check_pins(cells, "remove", aggregate, host, zone, aggregates.zones(tx, [host]).get(host))
         return self._change(aggregate_id, write, [host])
 
     # -- changes
 
-    def _change(self, key: int, write: Callable[[Connection, Connection, Aggregate], None],
+    def _change(self, key: int, write: Callable[[Connection, Places, Aggregate], None],
                 moved: Collection[str] | None = None) -> Aggregate:
         """Change an aggregate under the change stamp, then update servers' rows and schedulers. ``write`` also reads
-        the cell. ``moved``: the hosts that were added or removed; None: the aggregate itself changed."""
+        cells. ``moved``: the hosts that were added or removed; None: the aggregate itself changed."""
         def changed(tx: Connection) -> tuple[Aggregate, Aggregate]:
             aggregates.changing(tx)
             before = aggregates.get(tx, key)
-            write(tx, cell, before)
+            write(tx, cells, before)
             if moved is None:
                 aggregates.touch(tx, key)
             return before, aggregates.get(tx, key)
-        with self.deps.cell.reading() as cell:
+        with self._places(self.get_aggregate(key).hosts if moved is None else moved) as cells:
             before, after = self.deps.api.transact(changed)
         self.deps.feed.aggregates_changed()
         followers = moved if moved is not None else (after.hosts if before.zone != after.zone else ())
         if followers and (before.zone or after.zone):
-            zones.follow(self.deps, followers)
+            for cell, names in self._by_cell(followers):
+                zones.follow(cell, names)
         return after
 
-    def _write_metadata(self, tx: Connection, cell: Connection, aggregate: Aggregate,
+    def _write_metadata(self, tx: Connection, cells: Places, aggregate: Aggregate,
                         items: Mapping[str, str | None]) -> None:
         if ZONE in items and items[ZONE] != aggregate.zone:
-            self._check_new_zone(tx, cell, aggregate, items[ZONE])
+            self._check_new_zone(tx, cells, aggregate, items[ZONE])
         aggregates.write_metadata(tx, aggregate.id, items)
 
-    def _check_new_zone(self, tx: Connection, cell: Connection, aggregate: Aggregate, zone: str | None) -> None:
+    def _check_new_zone(self, tx: Connection, cells: Places, aggregate: Aggregate, zone: str | None) -> None:
         """Check that the aggregate may get this zone. Raises aggregate.BadZone, aggregate.SecondZone, or
         aggregate.HasServers if servers are on its hosts."""
         _check_zone_name(zone)
@@ -140,7 +146,8 @@ class Aggregates:
             for host, other in sorted(aggregates.zones(tx, aggregate.hosts, but=aggregate.id).items()):
                 if other != zone:
                     raise errors.aggregate.SecondZone(id=aggregate.id, host=host, zone=other)
-        busy = hosts.with_servers(cell, aggregate.hosts)
+        busy = sorted({host for cell in {id(one): one for one in cells.values()}.values()
+                       for host in hosts.with_servers(cell, aggregate.hosts)})
         if busy:
             raise errors.aggregate.HasServers(id=aggregate.id, hosts=", ".join(busy[:5]) + ", ..." * (len(busy) > 5))
 
@@ -152,19 +159,38 @@ class Aggregates:
                                            "([DEFAULT]internal_service_availability_zone)")
 
     @staticmethod
-    def _check_host(cell: Connection, host: str) -> None:
-        if services.COMPUTE not in services.binaries(cell, host):
+    def _check_host(cells: Places, host: str) -> None:
+        if host not in cells or services.COMPUTE not in services.binaries(cells[host], host):
             raise errors.host.NotFound(host=host)
 
-    def _check_pins(self, cell: Connection, act: str, aggregate: Aggregate, host: str, before: str | None,
+    def _check_pins(self, cells: Places, act: str, aggregate: Aggregate, host: str, before: str | None,
                     after: str | None) -> None:
         """Raise aggregate.PinnedServers if the host would leave the zone that one of its servers requested."""
         default = self.deps.settings.default_availability_zone
         left, entered = before or default, after or default
         if left == entered:
             return
-        if hosts.has_pinned(cell, host, left):
+        if host in cells and hosts.has_pinned(cells[host], host, left):
             raise errors.aggregate.PinnedServers(act=act, host=host, id=aggregate.id, zone=left)
+
+    def _by_cell(self, names: Collection[str]) -> list[tuple[Deps, list[str]]]:
+        """Return the cells of these hosts, without hosts that no longer exist. Raises Unavailable for a cell that does
+        not answer: its servers are unknown."""
+        found: dict[str, tuple[Deps, list[str]]] = {}
+        for host in names:
+            with contextlib.suppress(errors.NotFound):
+                cell = self.deps.cells.of_host(host)
+                found.setdefault(cell.cell_uuid, (cell, []))[1].append(host)
+        return [found[uuid] for uuid in sorted(found)]
+
+    @contextlib.contextmanager
+    def _places(self, names: Collection[str]) -> Iterator[Places]:
+        """Provide connections to the cells of these hosts."""
+        with contextlib.ExitStack() as stack:
+            places: dict[str, Connection] = {}
+            for cell, hosts_ in self._by_cell(names):
+                places |= dict.fromkeys(hosts_, stack.enter_context(cell.cell.reading()))
+            yield places
 
     # -- image caching
 
@@ -191,8 +217,8 @@ def precache(deps: Deps, pool: concurrency.WorkerPool, aggregate: Aggregate, ima
     Each result is only logged. A host that missed it (or whose conductor died) fetches the image with its first guest.
     """
     try:
-        with deps.cell.reading() as tx:
-            rows = services.select(tx, ServiceQuery(binary=services.COMPUTE))
+        rows = [row for found in deps.cells.read(
+            lambda tx: services.select(tx, ServiceQuery(binary=services.COMPUTE))) for row in found]
         down = deps.settings.service_down_time
         up = {row.host for row, clock in rows if services.value(row, clock, down, "").up}
     except errors.NovaError as error:
@@ -213,7 +239,7 @@ def precache(deps: Deps, pool: concurrency.WorkerPool, aggregate: Aggregate, ima
 def _on_host(deps: Deps, host: str, images: Sequence[Image], progress: announce.CacheProgress) -> bool:
     """Cache the images on a host; return whether it has all of them now."""
     try:
-        results: Any = deps.compute.cache_images(host, tuple(images))
+        results: Any = deps.cells.of_host(host).compute.cache_images(host, tuple(images))
     except errors.NovaError as error:
         LOG.error("images were not cached on host %s: %s", host, error.message)
         progress.host_done(host, (), [image.id for image in images])

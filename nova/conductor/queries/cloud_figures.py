@@ -27,6 +27,7 @@ CACHED_S = 15.0  # the usual scrape interval: each worker queries the databases 
 class _Figures(NamedTuple):
     cell: cloud_figures.CellFigures
     capacity: tuple[cloud_figures.Capacity, ...]
+    cells: int  # that answer
 
 
 class CloudFigures:
@@ -44,6 +45,7 @@ class CloudFigures:
                                 value=float(known is not None))
         if known is not None:
             yield from _of_cell(known.cell)
+            yield _of_cells(known.cells, len(self._deps.cells.all()))
             yield from _of_capacity(known.capacity, self._deps.settings.default_availability_zone)
 
     def _read(self) -> _Figures | None:
@@ -52,13 +54,20 @@ class CloudFigures:
                 return self._known
             self._read_at = self._clock()
             try:
-                with self._deps.cell.reading() as tx:
-                    cell = cloud_figures.cell(tx, self._deps.settings.service_down_time)
+                down_s = self._deps.settings.service_down_time
+                cells = self._deps.cells.read(lambda tx: cloud_figures.cell(tx, down_s))
                 with self._deps.api.reading() as tx:
-                    self._known = _Figures(cell, cloud_figures.capacity(tx))
+                    self._known = _Figures(cloud_figures.merged(cells), cloud_figures.capacity(tx), len(cells))
             except errors.Unavailable:
                 self._known = None
             return self._known
+
+
+def _of_cells(up: int, known: int) -> GaugeMetricFamily:
+    found = GaugeMetricFamily("nova_cells", "Cells that this conductor serves. State: up, or away.", labels=("state",))
+    found.add_metric(("up",), up)
+    found.add_metric(("away",), known - up)
+    return found
 
 
 def _of_cell(cell: cloud_figures.CellFigures) -> Iterable[GaugeMetricFamily]:

@@ -12,7 +12,7 @@ import msgspec
 from nova import errors, failures
 from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
-from nova.db.host import aggregates, hosts, services
+from nova.db.host import aggregates, carried, hosts, services
 from nova.db.host.service_rows import ServiceRow
 from nova.db.placement.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.sql.engine import Connection
@@ -54,7 +54,7 @@ class Hosts:
         except errors.Unavailable:
             if not query.with_unknown:
                 raise
-            return self._unknown(query)
+            return self.unknown_services(query)
         hosts_ = {row.host for row, _clock in rows if row.binary == services.COMPUTE}
         placed = zones.of_hosts(self.deps, _few(hosts_)) if hosts_ else {}
         down = self.deps.settings.service_down_time
@@ -65,8 +65,8 @@ class Hosts:
         return placed.get(host, settings.default_availability_zone) if binary == services.COMPUTE \
             else settings.internal_service_availability_zone
 
-    def _unknown(self, query: ServiceQuery) -> tuple[Service, ...]:
-        """Return the compute hosts that have providers in the API database, while the cell's database is down."""
+    def unknown_services(self, query: ServiceQuery) -> tuple[Service, ...]:
+        """Return the compute hosts that have providers in the API database, for cells whose database is down."""
         if query.uuid is not None or query.id is not None or query.binary not in (None, services.COMPUTE):
             return ()
         with self.deps.api.reading() as tx:
@@ -131,7 +131,7 @@ class Hosts:
             claimants = hosts.claimants(tx, [row.id for row in providers])
         if claimants:
             with self.deps.cell.reading() as tx:
-                claimants -= {one.server_uuid for one in services.pending_cleanups(tx, host)}
+                claimants -= carried.cleaned_servers(tx, host)
         if claimants:
             raise errors.service.HasServers()
         return providers
@@ -151,13 +151,30 @@ class Hosts:
     def list_hypervisors(self, query: HypervisorQuery) -> tuple[Hypervisor, ...]:
         """Return hypervisors. Raises host.NotFound if the query names a node that does not exist;
         api.PageMarkerNotFound."""
+        found = self.found_hypervisors(query)
+        if not found:
+            self.refuse_unknown(query)
+        return found
+
+    def found_hypervisors(self, query: HypervisorQuery) -> tuple[Hypervisor, ...]:
+        """Return hypervisors, also none. Raises api.PageMarkerNotFound."""
         found = self._read(self._wanted(query), query.with_uptime)
-        named = query.uuid or (str(query.id) if query.id is not None else None)
-        if named is not None and not found:
-            raise errors.host.HypervisorNotFound(id=named)
         if query.with_servers and found:
             found = self._with(found, "servers", self._servers_by_node(found))
         return tuple(found)
+
+    @staticmethod
+    def refuse_unknown(query: HypervisorQuery) -> None:
+        """Raise host.HypervisorNotFound if the query names a node."""
+        named = query.uuid or (str(query.id) if query.id is not None else None)
+        if named is not None:
+            raise errors.host.HypervisorNotFound(id=named)
+
+    def has_hypervisor(self, marker: str) -> bool:
+        """Return whether a node has this UUID or number."""
+        with self.deps.cell.reading() as tx:
+            found = hosts.node_id(tx, marker)
+        return found is not None and bool(self._read(hosts.NodesWanted(id=found)))
 
     def _wanted(self, query: HypervisorQuery) -> hosts.NodesWanted:
         """Return the condition of the query. Raises api.PageMarkerNotFound."""
@@ -171,8 +188,8 @@ class Hosts:
                                  limit=query.limit)
 
     def _read(self, wanted: hosts.NodesWanted, with_uptime: bool = False) -> list[Hypervisor]:
-        """Return hypervisors, with three statements in total. The uptime is the reported one; a host that is down has
-        none."""
+        """Return hypervisors, with three statements in total: without nodes whose UUID is that of another cell's node.
+        The uptime is the reported one; a host that is down has none."""
         with self.deps.cell.reading() as tx:
             rows = hosts.node_rows(tx, wanted)
         if not rows:
@@ -180,6 +197,7 @@ class Hosts:
         with self.deps.api.reading() as tx:
             providers = hosts.provider_rows(tx, uuids=_few([row.uuid for row in rows]))
             placed = aggregates.zones(tx, _few({row.host for row in rows}))
+        rows = [row for row in rows if row.uuid not in providers or hosts.has_provider(row, providers)]
         down = self.deps.settings.service_down_time
         found = [_hypervisor(row, providers.get(row.uuid),
                              services.value(_service_row(row), services.as_time(row.clock), down,
@@ -202,16 +220,7 @@ class Hosts:
 
     def get_hypervisor_statistics(self) -> HypervisorStatistics:
         """Return sums over all nodes whose nova-compute is not disabled, both up and down, in MiB and GiB."""
-        live = [one for one in self._read(hosts.ALL) if one.service is not None and not one.service.disabled]
-        def total(field: str) -> int:
-            return sum(getattr(one, field) or 0 for one in live)
-        return HypervisorStatistics(
-            count=len(live), **{field: total(field) for field in (
-                "vcpus", "vcpus_used", "memory_mb", "memory_mb_used", "local_gb", "local_gb_used", "running_vms",
-                "current_workload")},
-            free_ram_mb=total("memory_mb") - total("memory_mb_used"),
-            free_disk_gb=total("local_gb") - total("local_gb_used"),
-            disk_available_least=total("disk_available_least_gb"))
+        return statistics_of(self._read(hosts.ALL))
 
     # -- whole hosts
 
@@ -247,22 +256,39 @@ class Hosts:
     def list_zones(self, with_services: bool) -> tuple[Zone, ...]:
         """Return the zones by name. A zone is available while any of its services is not disabled; the internal zone
         always is."""
-        by_zone: dict[str, list[Service]] = {}
-        for service in self.list_services(ServiceQuery()):
-            by_zone.setdefault(service.zone, []).append(service)
-        internal = self.deps.settings.internal_service_availability_zone
-        found = []
-        for name, members in sorted(by_zone.items()):
-            available = name == internal or any(not one.disabled for one in members)
-            found.append(Zone(name=name, available=available, internal=name == internal,
-                              services=tuple(members) if with_services else ()))
-        return tuple(found)
+        return zones_of(self.list_services(ServiceQuery()), self.deps.settings.internal_service_availability_zone,
+                        with_services)
 
     def get_host_states(self, known: tuple[NodeStamp, ...], everything: bool) -> HostStates:
         """Return host states, read from both databases at each call. ``more`` in the result: it did not fit into one
         message."""
         states: HostStates = self.deps.feed.states(known, everything)
         return states
+
+
+def statistics_of(nodes: Sequence[Hypervisor]) -> HypervisorStatistics:
+    """Return the sums over these nodes, without nodes whose nova-compute is disabled."""
+    live = [one for one in nodes if one.service is not None and not one.service.disabled]
+
+    def total(field: str) -> int:
+        return sum(getattr(one, field) or 0 for one in live)
+    return HypervisorStatistics(
+        count=len(live), **{field: total(field) for field in (
+            "vcpus", "vcpus_used", "memory_mb", "memory_mb_used", "local_gb", "local_gb_used", "running_vms",
+            "current_workload")},
+        free_ram_mb=total("memory_mb") - total("memory_mb_used"),
+        free_disk_gb=total("local_gb") - total("local_gb_used"),
+        disk_available_least=total("disk_available_least_gb"))
+
+
+def zones_of(members: Sequence[Service], internal: str, with_services: bool) -> tuple[Zone, ...]:
+    """Return the zones of these services by name; ``internal``: the zone that is always available."""
+    by_zone: dict[str, list[Service]] = {}
+    for service in members:
+        by_zone.setdefault(service.zone, []).append(service)
+    return tuple(Zone(name=name, available=name == internal or any(not one.disabled for one in inside),
+                      internal=name == internal, services=tuple(inside) if with_services else ())
+                 for name, inside in sorted(by_zone.items()))
 
 
 def _few(names: Collection[str]) -> Collection[str] | None:

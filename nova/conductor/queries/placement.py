@@ -82,8 +82,7 @@ class _Part:
 
     def _disabled(self) -> set[str]:
         """Return the hosts whose nodes have the trait COMPUTE_STATUS_DISABLED."""
-        with self.deps.cell.reading() as tx:
-            return services.closed_hosts(tx)
+        return set[str]().union(*self.deps.cells.read(services.closed_hosts))
 
 
 class Providers(_Part):
@@ -134,8 +133,12 @@ class Providers(_Part):
         found = self._read(lambda tx: locks.known(tx, [uuid])).get(uuid)
         if found is None or not found.own_host:
             return ""
-        with self.deps.cell.reading() as tx:
-            return "" if services.has_compute(tx, found.own_host) else found.own_host
+        host = found.own_host
+        for cell in self.deps.cells.all():  # one that does not answer may have the host
+            with cell.cell.reading() as tx:
+                if services.has_compute(tx, host):
+                    return ""
+        return host
 
     def get_inventories(self, uuid: str) -> ProviderInventories:
         """Return a provider's inventories. Raises placement.ResourceProviderNotFound."""

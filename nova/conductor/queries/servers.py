@@ -18,6 +18,7 @@ from nova.conductor.quota import quota
 from nova.db.host.services import as_time
 from nova.db.quota import ledger
 from nova.db.server import actions, server_groups, server_lists, servers
+from nova.db.server.server_lists import ListedServer, Marker
 from nova.db.server.servers import DetailRow
 from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.model.flavor.flavors import Flavor
@@ -56,13 +57,7 @@ class Servers:
         Raises server.NotFound outside the scope; DatabaseUnavailable, unless ``with_unknown`` is set and the API
         database knows enough about the server.
         """
-        try:
-            found = self._read(query)
-        except DatabaseUnavailable:
-            unknown = server(self.deps, query) if query.with_unknown else None
-            if unknown is None:
-                raise
-            return unknown
+        found = or_unknown(self.deps, query, lambda: self._read(query))
         return self._with_group(found) if "group" in found.scheduler_hints else found
 
     def _read(self, query: ServerQuery) -> ServerDetail:
@@ -82,17 +77,20 @@ class Servers:
         Raises api.PageMarkerNotFound; api.PageBadRegex for a pattern that is invalid or would keep the database
         busy; api.PageTooManyPatterns; DatabaseUnavailable, except for the ``silent_cells`` of ``PAGES``.
         """
-        most = self.deps.settings.max_limit
-        limit = most if query.page.limit is None else min(query.page.limit, most)
+        limit = self.limit(query)
         if limit <= 0:
             return ServerPage()
         try:
-            with self._share(query):
-                return self._page(query, limit)
+            return self._page(query, limit)
         except DatabaseUnavailable:
             if query.silent_cells not in PAGES:
                 raise
             return PAGES[query.silent_cells](self.deps, query, limit)
+
+    def limit(self, query: ServerListQuery) -> int:
+        """Return the maximum length of the query's page."""
+        most = self.deps.settings.max_limit
+        return most if query.page.limit is None else min(query.page.limit, most)
 
     @contextlib.contextmanager
     def _share(self, query: ServerListQuery) -> Iterator[None]:
@@ -114,12 +112,24 @@ class Servers:
                 self._matching = +self._matching  # drops counts of 0
 
     def _page(self, query: ServerListQuery, limit: int) -> ServerPage:
-        with self.deps.cell.reading() as tx:
-            if not query.detail:
-                return ServerPage(summaries=tuple(ServerSummary(uuid=row.uuid, name=row.name)
-                                                  for row in server_lists.names(tx, query, limit)))
+        if not query.detail:
+            return ServerPage(summaries=tuple(ServerSummary(uuid=row.uuid, name=row.name)
+                                              for row in self.names(query, limit)))
+        with self._share(query), self.deps.cell.reading() as tx:
             found = self._details(tx, server_lists.select(tx, query, limit))
         return ServerPage(servers=self._with_groups_now(found))
+
+    def names(self, query: ServerListQuery, limit: int, marker: Marker | None = None) -> list[ListedServer]:
+        """Return the names and the sort values of a page of this cell's servers. ``marker``: the query's, from another
+        cell. Raises as :meth:`list_servers`; DatabaseUnavailable."""
+        with self._share(query), self.deps.cell.reading() as tx:
+            return server_lists.names(tx, query, limit, marker)
+
+    def details(self, uuids: Sequence[str]) -> tuple[ServerDetail, ...]:
+        """Return these servers of the cell, deleted ones included. Raises DatabaseUnavailable."""
+        with self.deps.cell.reading() as tx:
+            found = self._details(tx, server_lists.of(tx, uuids))
+        return self._with_groups_now(found)
 
     def _with_groups_now(self, found: Sequence[ServerDetail]) -> tuple[ServerDetail, ...]:
         """Return the servers with the network service's security groups; no transaction waits for that service."""
@@ -251,6 +261,18 @@ NO_ZONE = "UNKNOWN"  # without a requested zone, only the cell knows the server'
 NO_FLAVOR = Flavor(flavorid="", name="", memory_mb=0, vcpus=0, root_gb=0)
 
 
+def or_unknown(deps: Deps, query: ServerQuery, read: Callable[[], ServerDetail]) -> ServerDetail:
+    """Return the server as ``read`` does or, if its cell does not answer and the query is ``with_unknown``, as the API
+    database knows it. Raises the cell's error if it does not."""
+    try:
+        return read()
+    except (DatabaseUnavailable, errors.cell.Busy, errors.cell.NotServed):
+        unknown = server(deps, query) if query.with_unknown else None
+        if unknown is None:
+            raise
+        return unknown
+
+
 def server(deps: Deps, query: ServerQuery) -> ServerDetail | None:
     """Return a server from the API database, in two statements; None if the ledger's row is too old to have its facts.
     Raises NotFound."""
@@ -268,10 +290,10 @@ def server(deps: Deps, query: ServerQuery) -> ServerDetail | None:
                         availability_zone=facts.availability_zone or NO_ZONE, server_groups=(group,) if group else ())
 
 
-def shown(deps: Deps, query: ServerListQuery, limit: int) -> ServerPage:
-    """Return the newest servers of the scope from the API database, in one statement."""
+def shown(deps: Deps, query: ServerListQuery, limit: int, cells: Sequence[str] = ()) -> ServerPage:
+    """Return the newest servers of the scope (of these cells only, or all) from the API database, in one statement."""
     with deps.api.reading() as tx:
-        rows = ledger.newest(tx, query.scope, limit)
+        rows = ledger.newest(tx, query.scope, limit, cells)
     if not query.detail:
         return ServerPage(summaries=tuple(ServerSummary(uuid=row.server_uuid, name="", unknown=True) for row in rows))
     return ServerPage(servers=tuple(

@@ -31,16 +31,16 @@ class UsageQueries:
         """Return only sums without servers and pages; else a page of servers by project, including deleted ones. Raises
         api.PageMarkerNotFound."""
         with self.deps.cell.reading() as tx:
-            if not (query.paged or query.servers):
+            if query.sums_alone:
                 return UsagePage(projects=usage.sums(tx, query))
             limit = capped(query.page.limit, self.deps.settings.max_limit)
-            rows = usage.page(tx, query, limit) if limit > 0 else []
-            projects = _by_project(query, rows)
-            if not query.paged and len(rows) == limit:  # without paging, return at least the sums over all servers
-                listed = {one.project_id: one.servers for one in projects}
-                projects = tuple(msgspec.structs.replace(one, servers=listed.get(one.project_id, ()))
-                                 for one in usage.sums(tx, query))
-        return UsagePage(projects=projects, count=len(rows), last=rows[-1].uuid if rows else None)
+            project = usage.project_of(tx, query) if query.page.marker else None
+            if query.page.marker and project is None:
+                raise errors.api.PageMarkerNotFound(marker=query.page.marker)
+            rows = usage.page(tx, query, limit, project) if limit > 0 else []
+            # without paging, the sums are those over all servers
+            sums = usage.sums(tx, query) if not query.paged and len(rows) == limit else None
+        return page_of(query, rows, sums)
 
     def get_usage_audits(self, before: Time | None) -> UsageAudits:
         """Return the period, all compute hosts, and the audits that were started for them. ``before`` None: now."""
@@ -79,6 +79,15 @@ class UsageQueries:
 def _refuse_registered(tx: Connection, host: str) -> None:
     if services.compute_id(tx, host) is not None:
         raise errors.quota.CleanupHostIsThere(host=host)
+
+
+def page_of(query: UsageQuery, rows: Sequence[UsedServer], sums: Sequence[ProjectUsage] | None) -> UsagePage:
+    """Return a page with these servers. ``sums``: over all servers; None: only the page's are counted."""
+    projects = _by_project(query, rows)
+    if sums is not None:
+        listed = {one.project_id: one.servers for one in projects}
+        projects = tuple(msgspec.structs.replace(one, servers=listed.get(one.project_id, ())) for one in sums)
+    return UsagePage(projects=projects, count=len(rows), last=rows[-1].uuid if rows else None)
 
 
 def _by_project(query: UsageQuery, rows: Sequence[UsedServer]) -> tuple[ProjectUsage, ...]:

@@ -1,5 +1,6 @@
 """Steps that several workflows share, by subject: placement and addresses, guests, images, volumes, moves."""
 
+from nova.conductor.steps.cells import PlaceInCell
 from nova.conductor.steps.guests import BuildGuests, StartGuests, StopGuests, StopIfThere
 from nova.conductor.steps.images import DropImages, HoldImage, TakeSnapshots, UploadSnapshots
 from nova.conductor.steps.placement import (
@@ -22,5 +23,5 @@ from nova.conductor.steps.volumes import (
 
 __all__ = ["AwaitVolumes", "ConnectAtDestination", "ConnectVolumes", "DropVolumes", "MoveVolumes", "ReserveVolumes",
            "BindNetworks", "BuildGuests", "ClaimResources", "DropImages", "FenceLedger", "HoldImage",
-           "ReleaseResources", "SelectHosts", "StartGuests", "StopGuests", "StopIfThere", "SelectNextHost",
-           "TakeSnapshots", "UnbindNetworks", "UploadSnapshots"]
+           "PlaceInCell", "ReleaseResources", "SelectHosts", "StartGuests", "StopGuests", "StopIfThere",
+           "SelectNextHost", "TakeSnapshots", "UnbindNetworks", "UploadSnapshots"]

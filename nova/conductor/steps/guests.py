@@ -72,7 +72,7 @@ def build_order(deps: Deps, server: ServerRow, op: Op, fence: Fence, host: str =
     settings, secrets = deps.settings, op.secrets
     return BuildOrder(
         server_uuid=server.uuid, id=server.id, name=server.name, hostname=server.hostname or "",
-        instance_name=instance_name(settings.instance_name_template, server.id, server.uuid),
+        instance_name=instance_name(settings.instance_name_template, server),
         project_id=server.project_id, user_id=server.user_id, fence=fence, flavor=server.flavor, image=server.image,
         kernel=_part(server.kernel_id, "aki"), ramdisk=_part(server.ramdisk_id, "ari"),
         node=op.progress.node or server.node or "", disks=disks_of(server), interfaces=server.interfaces or (),
@@ -117,7 +117,7 @@ def guest_order(deps: Deps, op: Op, fence: Fence, reboot: str = "soft", leaving:
     server, settings = op.server, deps.settings
     return GuestOrder(
         server_uuid=server.uuid, fence=fence, reboot=reboot, timeout_s=settings.shutdown_timeout,
-        instance_name=instance_name(settings.instance_name_template, server.id, server.uuid),
+        instance_name=instance_name(settings.instance_name_template, server),
         build=build_order(deps, server, op, fence, server.host, leaving) if server.host else None,
         interfaces=server.interfaces or ())
 

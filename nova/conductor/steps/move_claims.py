@@ -48,7 +48,7 @@ class ClaimMove(MoveStep):
     """Transfer the server's claim to the move, and claim the destination next to it; undo: restore the claim. Within
     one host both claims are on the same provider."""
 
-    uses = ("api", "cell", "feed", "scheduler", "settings")
+    uses = ("api", "cell", "cell_uuid", "cells", "feed", "scheduler", "settings")
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         wanted = claim_of(deps, op, wanted_flavor(op))

@@ -268,7 +268,7 @@ def host_is_up(deps: Deps, host: str) -> bool:
 def cleanup_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") -> dict[str, object]:
     """Return a host's pending cleanup, which removes the server there. ``move``: the evacuation that the cleanup
     completes."""
-    name = instance_name(deps.settings.instance_name_template, op.server.id, op.uuid)
+    name = instance_name(deps.settings.instance_name_template, op.server)
     arguments = {"instance_name": name, "operation_id": str(op.entry.id)}
     if keep_disks:
         arguments["keep_disks"] = "1"

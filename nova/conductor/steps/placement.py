@@ -28,17 +28,23 @@ from nova.model.volumes import local
 
 
 def known(deps: Deps, request: PlacementRequest) -> dict[str, object]:
-    """Return facts for the request: one statement, and one more for each fact that the request or an option needs."""
+    """Return facts for the request: one statement of each cell, and one more for each fact that the request or an
+    option needs."""
     settings = deps.settings
     named = hints.all_named(request.hints)
     found: dict[str, Any] = {}
-    with deps.cell.reading() as tx:
-        found["busy"] = placement_facts.busy(tx)
+
+    def read(tx: Connection) -> dict[str, Mapping[str, object]]:
+        of_cell: dict[str, Mapping[str, object]] = {"busy": placement_facts.busy(tx)}
         if named:
-            found["server_hosts"] = placement_facts.hosts_of(tx, named)
+            of_cell["server_hosts"] = placement_facts.hosts_of(tx, named)
         if settings.image_props_weight_multiplier and request.image_properties:
-            found["image_matches"] = placement_facts.image_matches(tx, request.image_properties,
-                                                                   settings.image_props_weight_setting)
+            of_cell["image_matches"] = placement_facts.image_matches(tx, request.image_properties,
+                                                                     settings.image_props_weight_setting)
+        return of_cell
+    for of_cell in deps.cells.read(read):
+        for name, facts in of_cell.items():
+            found[name] = {**found.get(name, {}), **facts}  # hosts and servers are each in one cell
     if settings.limit_tenants_to_placement_aggregate:
         with deps.api.reading() as tx:
             found["tenant_aggregates"] = placement_facts.has_aggregates(tx, request.project_id)
@@ -63,7 +69,7 @@ def claim_of(deps: Deps, op: Op, flavor: Flavor) -> claims.Claim:
 class SelectHosts(Step):
     """Ask the scheduler, once for all servers of the request. Makes no changes, so undo does nothing."""
 
-    uses = ("api", "cell", "scheduler", "settings")
+    uses = ("api", "cell", "cell_uuid", "cells", "scheduler", "settings")
     pure, event = True, "schedule_instances"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -95,7 +101,14 @@ def _kept(selection: Selection) -> tuple[ProposedHost, ...]:
 def request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
     """Return the request to the scheduler for these servers of one create or move."""
     request = plain_request_of(deps, ops)
-    return msgspec.structs.replace(request, group=_group(deps, ops), **known(deps, request))
+    return msgspec.structs.replace(request, group=_group(deps, ops), **_cells(deps, ops[0]), **known(deps, request))
+
+
+def _cells(deps: Deps, op: Op) -> dict[str, object]:
+    """Return which cells the request may use. Only new servers may enter another cell."""
+    if not deps.cells.several:
+        return {}
+    return {"closed_cells": deps.cells.closed()} if op.entry.action == "create" else {"cell": deps.cell_uuid}
 
 
 def plain_request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
@@ -167,7 +180,7 @@ class ClaimResources(Step):
     take a hundred times as long.
     """
 
-    uses = ("api", "cell", "feed", "scheduler", "settings")
+    uses = ("api", "cell", "cell_uuid", "cells", "feed", "scheduler", "settings")
     per_host = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:

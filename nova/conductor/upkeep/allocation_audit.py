@@ -17,6 +17,7 @@ from nova.db.placement import audits
 from nova.db.placement.audits import AuditedServer
 from nova.db.sql.engine import Connection, Database
 from nova.model.flavor.flavors import Flavor
+from nova.model.host.cells import CELL
 from nova.model.host.hosts import Inventory
 from nova.model.placement.accepted_capacity import Capacities
 from nova.model.placement.audits import MISSING, TOO_MUCH, WRONG, Amounts, Difference, KnownServer, NodeHolder, compare
@@ -32,8 +33,11 @@ ALL = (*TOO_MUCH, MISSING, WRONG)
 
 
 class Stores(NamedTuple):
+    """The databases of an audit, and the cell whose servers it is about."""
+
     api: Database
     cell: Database
+    cell_uuid: str = CELL
 
 
 class Audited(NamedTuple):
@@ -52,7 +56,7 @@ def review(stores: Stores, tree: int | None = None) -> Iterator[str]:
     seen_after = ""
     while True:
         with stores.api.reading() as tx:
-            page = audits.owners(tx, seen_after, PAGE, tree)
+            page = audits.owners(tx, seen_after, PAGE, stores.cell_uuid, tree)
         yield from suspects(stores, page)
         if len(page) < PAGE:
             break
@@ -80,7 +84,7 @@ def page(stores: Stores, after: str, limit: int) -> tuple[list[str], str | None]
     """Return the servers behind ``after``, by UUID, that have or should have allocations, and the page's last UUID
     (None for the last page)."""
     with stores.api.reading() as tx:
-        holding = audits.owners(tx, after, limit)
+        holding = audits.owners(tx, after, limit, stores.cell_uuid)
     with stores.cell.reading() as tx:
         placed = audits.placed_by_uuid(tx, after, limit)
     last = min((page[-1] for page in (holding, placed) if len(page) == limit), default=None)

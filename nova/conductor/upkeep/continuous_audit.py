@@ -31,7 +31,7 @@ def run(deps: Deps) -> int:
     after = deps.cell.transact(lambda tx: orphans.take_turn(tx, WALK, TURN_S))
     if after is None:
         return 0
-    stores = Stores(deps.api, deps.cell)
+    stores = Stores(deps.api, deps.cell, deps.cell_uuid)
     uuids, last = allocation_audit.page(stores, after, PAGE)
     _count_unknown(deps, uuids)
     found = [one for uuid in allocation_audit.suspects(stores, uuids)
@@ -59,7 +59,7 @@ def _count_unknown(deps: Deps, uuids: Sequence[str]) -> None:
     with deps.cell.reading() as cell, deps.api.reading() as tx:
         lost = api_rebuild.without_ledger_row(tx, api_rebuild.proofs(cell, uuids))
     if lost:
-        deps.api.transact(lambda tx: api_rebuild.open_rows(tx, lost))
+        deps.api.transact(lambda tx: api_rebuild.open_rows(tx, lost, deps.cell_uuid))
     for row in lost:
         LOG.warning("created the server's missing ledger row; quota counts it now", extra={"server": row.uuid})
 

@@ -121,7 +121,7 @@ class GuestTakeovers:
         """Write the import, the cell's records first: after a crash the continuous audit finds the missing parts."""
         self.deps.cell.transact(lambda tx: self._write(tx, found))
         self._count(found)
-        stores = Stores(self.deps.api, self.deps.cell)
+        stores = Stores(self.deps.api, self.deps.cell, self.deps.cell_uuid)
         audited = allocation_audit.audit(stores, found.order.server_uuid, allocation_audit.ALL)
         self.deps.networking.taken_over(found.order, found.row.host)
         for host in {found.row.host, *([found.server.host] if found.server and found.server.host else [])}:
@@ -149,7 +149,7 @@ class GuestTakeovers:
 
         def work(tx: Connection) -> None:
             if api_rebuild.without_ledger_row(tx, [row]):
-                api_rebuild.open_rows(tx, [row])
+                api_rebuild.open_rows(tx, [row], self.deps.cell_uuid)
             ledger.raise_epochs(tx, {row.uuid: found.epoch})
         self.deps.api.transact(work)
 

@@ -60,6 +60,9 @@ class Orphans:
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
+    def _stores(self) -> Stores:
+        return Stores(self.deps.api, self.deps.cell, self.deps.cell_uuid)
+
     # -- hosts
 
     def report(self, host: HostName, report: OrphanReport) -> tuple[OrphanRemoval, ...]:
@@ -148,14 +151,14 @@ class Orphans:
         return shown(row, verdict.why)
 
     def _give_back(self, row: OrphanRow) -> Orphan:
-        audited = allocation_audit.audit(Stores(self.deps.api, self.deps.cell), row.server_uuid)
+        audited = allocation_audit.audit(self._stores(), row.server_uuid)
         mine = [one for one in audited.differences if allocation_audit.name_of(one.place) == row.name]
         if audited.unsure or not mine:
             raise errors.orphan.Known(id=row.id, why=audited.unsure or "a record explains it")
         if mine[0].kind not in TOO_MUCH:
             raise errors.orphan.NotRemovable(id=row.id, why=mine[0].words())
         self.deps.cell.transact(lambda tx: orphans.order(tx, [_key(row)]))
-        allocation_audit.audit(Stores(self.deps.api, self.deps.cell), row.server_uuid, (mine[0].kind,))
+        allocation_audit.audit(self._stores(), row.server_uuid, (mine[0].kind,))
         self.deps.cell.transact(lambda tx: orphans.write(tx, orphans.only(row.id), {}))
         self.deps.feed.host_changed(row.host)
         LOG.info("released orphan on operator request: %s", row.what, extra={"server": row.server_uuid})

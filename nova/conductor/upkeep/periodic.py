@@ -13,13 +13,11 @@ from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit,
 from nova.conductor.upkeep.quota_repair import Recount
 from nova.conductor.upkeep.timeouts import Job
 from nova.conductor.zones import ForgottenHosts, ZoneSweep
-from nova.conf._options import Options
 from nova.db.host import services
 from nova.db.network import free_addresses, host_addresses
 from nova.db.operation import runners, taken_messages
 from nova.db.quota import ledger, lock_rows
 from nova.db.server import servers
-from nova.db.sql.types import AnyColumn
 from nova.model.host.services import ServiceQuery
 from nova.rpc.proofs import WINDOW_S
 
@@ -44,7 +42,7 @@ class LedgerSweep:
     def __call__(self, deps: Deps) -> None:
         while True:
             with deps.api.reading() as tx:
-                page = ledger.grown(tx, self._seen, UNBORN_S, PAGE)
+                page = ledger.grown(tx, self._seen, UNBORN_S, PAGE, deps.cell_uuid)
             self._close_unborn(deps, list(page))
             if page:
                 self._seen = max(page.values())
@@ -119,40 +117,21 @@ def forget_runners(deps: Deps) -> None:
     deps.cell.transact(runners.drop_dead_runners)
 
 
-def healing(networking: AnyColumn, options: Options) -> tuple[Job, ...]:
-    """Return the job that compares servers' recorded interfaces with Neutron's, some of the servers each turn; none
-    with other networking."""
-    every = options.heal_instance_info_cache_interval
-    if networking.name != "neutron" or every <= 0:
-        return ()
-    return ((float(every), lambda _world: networking.healer.turn(), "interfaces of Neutron"),)
-
-
-def late_ports(networking: AnyColumn) -> tuple[Job, ...]:
-    """Return the job that removes late ports, for every worker: each knows the Neutron requests that it got no answer
-    to."""
-    if networking.name != "neutron":
-        return ()
-    return ((60.0, lambda _world: networking.healer.delete_late_ports(), "late ports"),)
-
-
-def naming(deps: Deps) -> tuple[Job, ...]:
-    """Return the job that rewrites servers' names in DNS (nova-network's) that the DNS server did not accept."""
-    every = deps.settings.floating.dns_update_periodic_interval
-    if deps.networking.name != "nova-network" or every <= 0:
-        return ()
-    return ((float(every), lambda _world: deps.networking.floating.write_all(), "names in DNS"),)
-
-
-#: (seconds, job, name), run by the first worker of each conductor.
-JOBS: tuple[Job, ...] = (
+def jobs() -> tuple[Job, ...]:
+    """Return the jobs of a cell as (seconds, job, name), run by the first worker of each conductor. Some remember how
+    far they came, so that each cell has its own."""
+    return (
         (120.0, LedgerSweep(), "ledger sweep"), (60.0, purge.run, "purge"), (600.0, forget_runners, "dead runners"),
         (60.0, forget_taken_messages, "processed messages"),
         (600.0, LockSweep(), "quota locks"), (60.0, usage_audit.run, "usage audit"),
-        (60.0, ZoneSweep(), "servers' zones"), (300.0, ForgottenHosts(), "forgotten hosts"),
-        (300.0, Recount(), "recount"),
+        (60.0, ZoneSweep(), "servers' zones"), (300.0, Recount(), "recount"),
         (60.0, consoles.drop_expired, "expired consoles"), (15.0, volume_cleanups.run, "cleanups of volumes"),
         (60.0, free_left_addresses, "addresses left under leases"),
         (600.0, free_unused_gateways, "unused gateways"), (60.0, encrypt_clear_secrets, "clear-text secrets"),
         (60.0, continuous_audit.run, "audit of allocations"), (300.0, port_audit.run, "audit of ports"),
         (60.0, data_migrations.run, "online data migrations"))
+
+
+def cloud_jobs() -> tuple[Job, ...]:
+    """Return the jobs about all cells together, likewise."""
+    return ((300.0, ForgottenHosts(), "forgotten hosts"),)

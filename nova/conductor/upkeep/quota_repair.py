@@ -33,7 +33,7 @@ class Recount:
     def __call__(self, deps: Deps) -> int:
         """Run one turn and return the number of corrected servers."""
         with deps.api.reading() as tx:
-            page = ledger.counts(tx, self._seen, PAGE)
+            page = ledger.counts(tx, self._seen, PAGE, deps.cell_uuid)
         self._seen = page[-1].id if len(page) == PAGE else 0
         doubtful = {count.server_uuid: count for count in page if count.doubtful or _differs(count)}
         if not doubtful:

@@ -46,7 +46,7 @@ def read(deps: Deps, uuids: Sequence[str]) -> dict[str, notification_rows.Announ
 
 def facts(deps: Deps, found: notification_rows.Announced, who: Who, **more: AnyColumn) -> NotifiedServer:
     """Return a server's facts as they were read; ``more``: the other fields of ServerFacts."""
-    name = instance_name(deps.settings.instance_name_template, found.row.id, found.row.uuid)
+    name = instance_name(deps.settings.instance_name_template, found.row)
     return NotifiedServer(row=shown(found.row), who=who, metadata=found.metadata, tags=found.tags, instance_name=name,
                           shows_disks=deps.notifier.options.shows_disks, **more)
 

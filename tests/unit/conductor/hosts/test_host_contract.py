@@ -128,6 +128,16 @@ def test_facts_when_the_guest_is_elsewhere_then_a_compute_host_learns_nothing(cl
         cloud.hosts.set_guest_password("a", GuestPassword(server_uuid=uuid, password="y"))
 
 
+def test_password_when_no_such_guest_is_there_then_refused_as_for_a_guest_of_another_host(cloud: SmallCloud) -> None:
+    uuid, = cloud.active()
+    codes = set()
+    for asked in (uuid, "00000000-0000-4000-8000-00000000beef"):
+        with pytest.raises(errors.NotFound) as refused:
+            cloud.hosts.set_guest_password("b", GuestPassword(server_uuid=asked, password="x"))
+        codes.add(refused.value.code)
+    assert codes == {"guest.unknown_name"}
+
+
 @pytest.mark.parametrize("binary, host", [
     ("nova-metadata", "meta"), ("nova-conductor", "b"), ("nova-scheduler", "b"), ("nova-conductor", "c")])
 def test_facts_when_a_control_or_metadata_host_asks_then_it_gets_them(cloud: SmallCloud, binary, host) -> None:

@@ -1,4 +1,4 @@
-"""What conductors agree on by the database: the security mode, and the key of hosts' secrets that nobody configured."""
+"""What conductors agree on by the database: the security mode."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.hosts.security import agree_on_mode, generated_key, keep_key
+from nova.conductor.hosts.security import agree_on_mode
 from nova.db.host import enrolments, security
 from nova.db.models.cell import enrolments as enrolments_table
 from nova.model.security.security_modes import SecurityMode
 from tests.fakes.small_cloud import SmallCloud
 
 B, U = SecurityMode.BOUNDED, SecurityMode.UPSTREAM
-PASSWORDS = {"broker": "of the broker", "database": "of the database"}
 
 
 @pytest.fixture
@@ -65,58 +64,3 @@ def test_mode_when_conductors_are_given_options_of_bounded_mode_then_the_record_
     agree_on_mode(new.cell, U)
     assert agree_on_mode(new.cell, B) is U and recorded(new) is U
     assert "nova-manage host isolate HOST" in caplog.text
-
-
-# -- the key
-
-def start(cloud: SmallCloud, **passwords: str) -> str:
-    agree_on_mode(cloud.cell, U)
-    return generated_key(cloud.cell, PASSWORDS | passwords)
-
-
-def kept(cloud: SmallCloud) -> dict[str, str]:
-    with cloud.cell.reading() as tx:
-        return security.key_copies(tx)
-
-
-def test_key_when_many_conductors_start_at_once_then_they_have_the_same_one(new: SmallCloud) -> None:
-    with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda _number: start(new), range(6)))
-    assert len(set(found)) == 1 and len(kept(new)) == 2
-
-
-def test_key_when_the_database_is_read_without_a_password_then_it_is_not_in_it(new: SmallCloud) -> None:
-    key = start(new)
-    assert all(key not in copy for copy in kept(new).values())
-    assert len(set(kept(new).values())) == 2  # each has a salt of its own
-
-
-@pytest.mark.parametrize("changed", ["broker", "database"])
-def test_key_when_one_password_was_changed_then_it_opens_by_the_other_and_then_by_both(
-        new: SmallCloud, changed: str) -> None:
-    key = start(new)
-    other = "database" if changed == "broker" else "broker"
-    assert start(new, **{changed: "another"}) == key
-    assert start(new, **{changed: "another", other: "changed later"}) == key
-    assert len(kept(new)) == 2
-
-
-def test_key_when_both_passwords_were_changed_then_the_conductor_says_what_to_do(new: SmallCloud) -> None:
-    key, before = start(new), kept(new)
-    with pytest.raises(errors.config.GeneratedKey, match="one of the old passwords") as refused:
-        start(new, broker="x", database="y")
-    assert "x" not in refused.value.data.values() and kept(new) == before and start(new) == key
-
-
-@pytest.mark.parametrize("copy", ["", "nonsense", "A$B", "$", "é$aesgcm:é"])
-def test_key_when_a_copy_is_damaged_then_it_is_written_anew(new: SmallCloud, copy: str) -> None:
-    key = start(new)
-    new.cell.transact(lambda tx: security.keep_key_copies(tx, {"broker": copy}))
-    assert start(new) == key and kept(new)["broker"] != copy
-    assert start(new, database="another") == key
-
-
-def test_key_when_a_configured_one_is_kept_then_conductors_without_it_have_it(new: SmallCloud) -> None:
-    agree_on_mode(new.cell, B)
-    keep_key(new.cell, PASSWORDS, ("Y29uZmlndXJlZA==", "older"))
-    assert generated_key(new.cell, PASSWORDS) == "Y29uZmlndXJlZA=="

@@ -207,6 +207,25 @@ def test_create_when_the_undo_finds_neutron_away_then_it_is_done_later(cloud, mo
     assert len(cloud.neutron.of(uuid)) == (row.vm_state == "active")
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_create_when_a_delete_looked_for_ports_before_they_were_there_then_none_is_left(cloud, monkeypatch, given):
+    client = cloud.deps.networking.client
+    name = "update_port" if given else "create_ports"
+    send, deleted = getattr(client, name), []
+
+    def late(*args: Any) -> Any:
+        if not deleted:
+            deleted.extend(row.uuid for row in cloud.rows("cell", sa.select(tables.servers)))
+            cloud.delete(*deleted)
+        return send(*args)
+    mine = cloud.neutron.add_port(cloud.net) if given else ""
+    monkeypatch.setattr(client, name, late)
+    uuids = cloud.boot(networks=(RequestedNetwork(network_id=cloud.net, port_id=mine or None),))
+    cloud.idle()
+    assert deleted == uuids and cloud.server(uuids[0]).deleted
+    assert [(key, port["device_id"]) for key, port in cloud.neutron.ports.items()] == ([(mine, "")] if given else [])
+
+
 @pytest.mark.parametrize("whose", [{"tenant_id": "evil", "project_id": "evil"}, {"device_owner": ""},
                                    {"device_owner": "network:dhcp"}])
 def test_port_when_it_only_says_that_it_is_the_servers_then_it_is_left_alone(cloud, whose):

@@ -13,9 +13,9 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.cmd import conductor as daemon
+from nova.conductor.neutron.back_end import NeutronBackEnd
 from nova.conductor.neutron.events import Later
 from nova.conductor.neutron.health import Healer
-from nova.conductor.upkeep import periodic
 from nova.db.models import cell as tables
 from nova.model.guest.guests import GuestQuery
 from nova.model.network.networks import RequestedNetwork
@@ -133,12 +133,15 @@ def test_heal_when_there_are_more_than_a_turn_takes_then_all_get_theirs(cloud):
     assert {cloud.server(uuid).interfaces[0].label for uuid in uuids} == {"renamed"}
 
 
-def test_healing_when_switched_off_then_there_is_no_such_job(cloud):
-    options = type("options", (), {"heal_instance_info_cache_interval": -1})
-    assert periodic.healing(cloud.deps.networking, options) == ()
-    options.heal_instance_info_cache_interval = 60
-    [(every, job, _name)] = periodic.healing(cloud.deps.networking, options)
-    assert every == 60.0 and job(cloud.deps) == 0
+@pytest.mark.parametrize(("heal_s", "first", "expected"), [
+    (-1.0, True, {"late ports": 60.0}), (60.0, True, {"late ports": 60.0, "interfaces of Neutron": 60.0}),
+    (60.0, False, {"late ports": 60.0})])
+def test_jobs_when_healing_is_off_or_another_worker_has_it_then_late_ports_are_left(cloud, heal_s, first, expected):
+    networking = cloud.deps.networking
+    back_end = NeutronBackEnd(cloud.deps, networking.client, lambda *_: None, heal_s=heal_s)
+    jobs = back_end.jobs(first)
+    assert {name: every for every, _job, name in jobs} == expected
+    assert [job() for _every, job, _name in jobs][1:] in ([], [0])
 
 
 # -- events

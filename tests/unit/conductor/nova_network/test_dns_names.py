@@ -11,7 +11,6 @@ import pytest
 from nova import context, errors
 from nova.clients import dns
 from nova.conductor.networking.network_options import FloatingOptions
-from nova.conductor.upkeep import periodic
 from nova.model.base import Scope
 from nova.model.network.floating import DnsDomain, DnsEntry, FloatingRange
 from tests.fakes.compute_hosts import refused
@@ -153,13 +152,13 @@ def test_boot_and_delete_when_the_driver_fails_then_servers_live_and_go_all_the_
 
 
 def test_periodic_job_when_names_were_lost_then_they_are_written_again(named: SmallCloud, tmp_path: Path) -> None:
-    assert periodic.naming(named.deps) == ()
+    assert named.deps.networking.jobs(first=True) == ()
     named.control.put_dns_domain(DnsDomain(domain=VMS, scope="private"))
     [uuid] = named.active(name="web")
     (tmp_path / "dnstest.txt").unlink()
     managers = named.deps.settings.floating.dns
     managers.instances.create_domain(VMS)
     with_drivers(named, managers, dns_update_periodic_interval=60)
-    [(every, job, _name)] = periodic.naming(named.deps)
-    job(named.deps)
+    [(every, job, _name)] = named.deps.networking.jobs(first=True)
+    job()
     assert every == 60.0 and names(named, named.addresses()[uuid]) == sorted([uuid, "web"])

@@ -365,7 +365,7 @@ def test_expired_tokens_then_dropped_in_batches_and_those_that_hold_stay(cloud: 
         {**row, "id": None, "token_hash": token_hash(str(number)), "expires_at": 1} for number in range(450)]))
     assert rules.drop_expired(cloud.deps) == 450
     assert [one.token_hash for one in kept(cloud)] == [token_hash("good")]
-    assert rules.drop_expired in [job for _seconds, job, _name in periodic.JOBS]
+    assert rules.drop_expired in [job for _seconds, job, _name in periodic.jobs()]
 
 
 def test_token_given_out_then_its_server_s_expired_ones_go(cloud: SmallCloud) -> None:

@@ -37,14 +37,13 @@ TABLE = """\
 def stores(tmp_path: Path) -> Iterator[Stores]:
     made = Stores(*[as_if_synced(name, Database(f"sqlite:///{tmp_path}/{name}")) for name in ("api", "cell")])
     yield made
-    for database in made:
+    for database in (made.api, made.cell):
         database.dispose()
 
 
 @pytest.fixture
 def manage(stores: Stores, monkeypatch: Any, capsys: Any) -> Any:
-    monkeypatch.setattr(database_commands, "synced",
-                        lambda options, schema: stores.api if schema == "api" else stores.cell)
+    monkeypatch.setattr(database_commands, "stores", lambda options: stores)
 
     def run(*words: str) -> tuple[int, str]:
         given = main.parser().parse_args(["db", "online_data_migrations", *words])

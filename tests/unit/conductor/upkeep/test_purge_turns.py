@@ -148,7 +148,7 @@ def test_turn_when_there_is_nothing_to_do_then_it_is_one_look_a_kind(cloud, serv
 
 
 def test_purge_then_it_is_a_job_of_each_minute() -> None:
-    assert [seconds for seconds, job, _name in periodic.JOBS if job is purge.run] == [60.0]
+    assert [seconds for seconds, job, _name in periodic.jobs() if job is purge.run] == [60.0]
     assert purge.WORK_S < purge.LEASE_S < 60
 
 

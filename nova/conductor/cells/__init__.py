@@ -1,0 +1,1 @@
+"""Cells: their records, and what super conductors do for each of them."""

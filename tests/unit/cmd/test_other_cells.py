@@ -1,0 +1,85 @@
+"""The connections of a super conductor to other cells, while their records change and they are away."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from nova import errors
+from nova.cmd import conductor_cells
+from nova.cmd.conductor_cells import OtherCells
+from nova.conductor.cells.live_cells import LiveCells
+from nova.conductor.zones import ForgottenHosts
+from nova.db.host import cell_mappings, hosts, services
+from nova.db.sql.engine import DatabaseUnavailable
+from nova.model.host.cells import CELL, CellMapping
+from tests.fakes.rows import new_uuid
+from tests.fakes.small_cloud import SmallCloud
+from tests.unit.cmd.test_cell_conductor_role import options
+
+EAST = CellMapping("00000000-0000-4000-8000-00000000000e", "east", "rabbit://h/east", "mysql://u:secret-word@d/east")
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[CellMapping]:
+    found = [CellMapping(CELL, "cell1", is_entry=True), EAST]
+    monkeypatch.setattr(conductor_cells.Records, "read", lambda _self: tuple(found))
+    return found
+
+
+def others(cells: LiveCells) -> OtherCells:
+    nothing: Any = None
+    return OtherCells(options(), cells, nothing, nothing, first=True)
+
+
+def test_cell_when_it_is_away_and_tried_again_then_it_counts_as_a_cell_meanwhile(
+        cloud: SmallCloud, recorded: list[CellMapping], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise its servers would not be found, which a client takes for a deletion."""
+    cells, seen = LiveCells(cloud.deps), list[bool]()
+
+    def check(_cell: Any) -> None:
+        seen.append(cells.several and cells.is_away(EAST.uuid))
+        raise DatabaseUnavailable
+    monkeypatch.setattr(conductor_cells, "check_schema", check)
+    looking = others(cells)
+    for _turn in range(3):
+        looking.look()
+        assert cells.several and cells.is_away(EAST.uuid)
+    assert seen == [False, True, True]
+    with pytest.raises(errors.Unavailable):
+        cells.named(EAST.uuid)
+    assert cells.read(lambda tx: 1) == [1]
+    del recorded[1]
+    looking.look()
+    assert not cells.several
+
+
+@pytest.mark.parametrize("url", ["", "no-url", "{nothing}", "mysql://u:secret-word@["])
+def test_cell_when_its_record_has_no_url_then_it_alone_is_away(
+        cloud: SmallCloud, recorded: list[CellMapping], caplog: pytest.LogCaptureFixture, url: str) -> None:
+    recorded[1] = EAST._replace(database_connection=url)
+    cells = LiveCells(cloud.deps)
+    with caplog.at_level(logging.WARNING):
+        others(cells).look()
+    assert cells.is_away(EAST.uuid) and "nova-manage cell_v2 update_cell" in caplog.text
+    assert "secret-word" not in caplog.text
+
+
+def test_sweep_of_forgotten_hosts_when_a_recorded_cell_is_not_served_then_its_hosts_stay(cloud: SmallCloud) -> None:
+    """A conductor that cannot decrypt a new record does not know the cell, whose hosts other conductors carry."""
+    unserved = CellMapping(new_uuid(), "west", "rabbit://h/west", "mysql://d/west")
+    cloud.cell.transact(lambda tx: leave_no_service(tx, "b"))
+    cloud.api.transact(lambda tx: cell_mappings.put(tx, unserved))
+    sweep = ForgottenHosts()
+    for _turn in range(3):
+        with pytest.raises(errors.cell.NotServed):
+            sweep(LiveCells(cloud.deps).entry)
+    with cloud.api.reading() as tx:
+        assert hosts.providers_of_hosts(tx, "b")
+
+
+def leave_no_service(tx: Any, host: str) -> None:
+    """Let a host be in no cell that this conductor serves."""
+    services.delete(tx, services.locked(tx, None, host, "nova-compute"))
