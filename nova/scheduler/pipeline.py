@@ -27,7 +27,6 @@ from nova.scheduler.weighers import Weigher
 FEW = 3  # largest request in servers for which a ranking without reuse does not pay off
 
 
-
 class Pipeline:
     """The filters and weighers of one configuration (``[filter_scheduler]``). Raises daemon.SchedulerUnknownPlugin (see
     ``plugins``).
@@ -88,7 +87,7 @@ class Pipeline:
         asked = [(at, one.about(request)) for at, one in enumerate(self.asked(request)) if one.wanted(request)]
         weighed = [(at, one.about(request)) for at, one in enumerate(self.weighers) if not one.neutral(request)]
         return msgspec.msgpack.encode((request.resources, request.availability_zone, request.requirements,
-                                       request.rebuild, asked, weighed))
+                                       request.rebuild, request.cell, request.closed_cells, asked, weighed))
 
     def _passing(self, request: PlacementRequest) -> HostFilter:
         """Return :meth:`candidates` as a function, for a request without named hosts that is checked many times."""

@@ -40,7 +40,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "generation": ("vcpus_capacity", "memory_mb_capacity", "disk_gb_capacity", "vcpus_used", "memory_mb_used",
                    "disk_gb_used", "instances", "vcpus_total", "memory_mb_total", "disk_gb_total", "amounts",
                    "children", "packings", "own_traits", "own_aggregates"),
-    "service_version": ("enabled", "forced_down", "disabled_reason", "hypervisor_type", "hypervisor_version",
+    "service_version": ("cell", "enabled", "forced_down", "disabled_reason", "hypervisor_type", "hypervisor_version",
                         "supported", "capabilities", "traits", "topology", "host_ip", "metrics", "failed_builds",
                         "provider_uuid"),
     "aggregates_version": ("zone", "aggregate_metadata", "aggregate_uuids"),

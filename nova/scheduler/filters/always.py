@@ -50,6 +50,8 @@ def available(host: HostView, free: str, total: str) -> int:
 
 def passing(hosts: Iterable[HostView], request: PlacementRequest) -> list[HostView]:
     """Return the hosts that no filter of this module refuses."""
+    if request.cell or request.closed_cells:
+        hosts = [host for host in hosts if CELL_FILTER.refuses(host, request) is None]
     vcpus, memory_mb, disk_gb = _limits(request.resources)
     if request.force:  # by an admin, who may want to test a disabled host
         return [host for host in hosts if host.up and not host.state.forced_down and host.free_vcpus >= vcpus
@@ -84,6 +86,20 @@ class AvailabilityZoneFilter(Filter):
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
         zone = request.availability_zone
         return None if not zone or request.force or host.zone == zone else f"not in zone {zone}"
+
+
+class CellFilter(Filter):
+    """The host must be in the server's cell, if it cannot leave it, and not in a disabled cell."""
+
+    always_on = True
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        if request.cell and host.state.cell != request.cell:
+            return "in another cell"
+        return "in a disabled cell" if host.state.cell in request.closed_cells and not request.force else None
+
+
+CELL_FILTER = CellFilter()
 
 
 class CapacityFilter(Filter):
@@ -121,7 +137,7 @@ class DiskFilter(CapacityFilter):
 
 
 #: The mandatory checks, in the order in which refusals are reported.
-CHECKS: tuple[Filter, ...] = (ComputeFilter(), AvailabilityZoneFilter(), CapacityFilter())
+CHECKS: tuple[Filter, ...] = (ComputeFilter(), CELL_FILTER, AvailabilityZoneFilter(), CapacityFilter())
 
 #: Names that ``enabled_filters`` may contain without any effect.
 NAMES: tuple[type[Filter], ...] = (ComputeFilter, AvailabilityZoneFilter, RamFilter, CoreFilter, DiskFilter)
