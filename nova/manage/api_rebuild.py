@@ -9,13 +9,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from nova import errors
+from nova.conductor.upkeep.allocation_audit import Stores
 from nova.conf._options import Options
 from nova.db import keypairs
 from nova.db.schema import api_rebuild
 from nova.db.schema.api_rebuild import Proof
 from nova.db.sql.engine import Database
 from nova.manage.command import Command, argument
-from nova.manage.databases import synced
+from nova.manage.databases import stores
 from nova.manage.output import say_now
 from nova.model.flavor.flavors import Flavor
 from nova.model.server.keypairs import NewKeypair
@@ -66,9 +67,10 @@ def rebuild(options: Options, given: argparse.Namespace) -> int:
     3 (--dry-run) if rows are missing.
 
     Services may run: existing rows are unchanged, and a repetition adds nothing."""
-    api, cell = synced(options, "api"), synced(options, "cell")
+    both = stores(options)
+    api = both.api
     evidence, change, missing, failed = Evidence(options.default_availability_zone), not given.dry_run, 0, 0
-    ledger = _ledger(api, cell, evidence, change)
+    ledger = _ledger(both, evidence, change)
     if ledger:
         say_now(f"{_verb(change)} {ledger} ledger rows: quota counts these servers{' again' if change else ''}")
     for what, make in _others(api, evidence):
@@ -90,8 +92,9 @@ def _verb(change: bool) -> str:
     return "created" if change else "would create"
 
 
-def _ledger(api: Database, cell: Database, evidence: Evidence, change: bool) -> int:
+def _ledger(both: Stores, evidence: Evidence, change: bool) -> int:
     """Read all servers, one page at a time, and create missing ledger rows. Return how many were missing."""
+    api, cell, cell_uuid = both
     count, after = 0, 0
     while True:
         with cell.reading() as tx:
@@ -102,7 +105,7 @@ def _ledger(api: Database, cell: Database, evidence: Evidence, change: bool) -> 
             with api.reading() as tx:
                 missing = api_rebuild.without_ledger_row(tx, page)
             if missing and change:
-                api.transact(functools.partial(api_rebuild.open_rows, rows=missing))
+                api.transact(functools.partial(api_rebuild.open_rows, rows=missing, cell=cell_uuid))
             count, after = count + len(missing), page[-1].id
         if len(page) < PAGE:
             return count

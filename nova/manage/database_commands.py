@@ -12,7 +12,7 @@ from nova.cmd.tool_ending import described
 from nova.conf._options import Options
 from nova.db.sql.engine import Database
 from nova.manage.command import Run
-from nova.manage.databases import database_of, synced
+from nova.manage.databases import database_of, one_cell, stores
 from nova.manage.dates import date_of
 from nova.manage.output import framed, say
 
@@ -60,7 +60,7 @@ def purge(options: Options, given: argparse.Namespace) -> int:
         return 2
     from nova.db.quota import ledger
 
-    api, cell = synced(options, "api"), synced(options, "cell")
+    api, cell, _uuid = stores(options)
     total = _purged(cell, age_s, False, say if given.verbose else None)
     while api.transact(lambda tx: ledger.purge(tx, age_s, 1000)):
         pass
@@ -102,7 +102,7 @@ def archive(options: Options, given: argparse.Namespace) -> int:
     if age_s is None:
         say(NO_DATE.format(given.before))
         return BAD_BEFORE
-    cell = synced(options, "cell")
+    cell = one_cell(options)
     total = sum(_archived(cell, age_s, given))
     if given.verbose and total:
         framed(("Table", "Number of Rows Archived"), [("cell.servers", total)])
@@ -139,20 +139,19 @@ AGAIN_S = 1.0  # wait before the next attempt to get the lock that another proce
 def online_data_migrations(options: Options, given: argparse.Namespace) -> int:
     """Run the data migrations now, page by page, as conductors do in the background."""
     from nova.conductor.upkeep import data_migrations
-    from nova.conductor.upkeep.allocation_audit import Stores
 
     if given.max_count is not None and given.max_count < 1:
         say(f"--max-count {given.max_count}: must be a number above 0.")
         return BAD_COUNT
     try:
-        stores = Stores(synced(options, "api"), synced(options, "cell"))
+        both = stores(options)
     except errors.daemon.DbSchemaBehind as error:
         say(error.message)
         return MIGRATION_FAILED
     code, trouble = MIGRATED, ""
     needed, changed = (dict.fromkeys([one.name for one in data_migrations.DATA_MIGRATIONS], 0) for _column in "12")
     try:
-        for page in data_migrations.pages(stores, AGAIN_S):
+        for page in data_migrations.pages(both, AGAIN_S):
             needed[page.name] += page.needed
             changed[page.name] += page.changed
             if given.max_count is not None and sum(changed.values()) >= given.max_count:

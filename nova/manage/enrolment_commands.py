@@ -36,7 +36,7 @@ def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
         say(f"--console-address applies to one host. So does --write FILE, unless FILE has {HOST} for the host's name.")
         return 2
     for host in given.host:
-        token = conductor.enroll_host(host, runs, tuple(given.console_address))
+        token = conductor.enroll_host(host, runs, tuple(given.console_address), given.cell)
         if given.write:
             write_private(Path(given.write.replace(HOST, host)), f"{token}\n")
         else:
@@ -158,6 +158,8 @@ _ENROLL = (
     argument("--console-address", nargs="+", default=[], metavar="ADDRESS",
              help="the only allowed addresses of its guests' consoles (default: the address in the host's first "
                   "report)"),
+    argument("--cell", default="", metavar="NAME_OR_UUID",
+             help="cell of the hosts; needed for a new host if several cells are recorded"),
     argument("--write", metavar="FILE",
              help=f"write the token to this file (0600) instead of printing it; {HOST} in it is the host's name"))
 

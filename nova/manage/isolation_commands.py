@@ -8,15 +8,17 @@ from __future__ import annotations
 import argparse
 import functools
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from nova import errors
-from nova.conductor.hosts import security as agreements
+from nova import errors, failures
+from nova.conductor.hosts.generated_keys import keep_key
 from nova.conf._options import Options
 from nova.conf._security_mode import asked_mode
-from nova.db.host import enrolments, security
+from nova.db.host import cell_mappings, enrolments, security
+from nova.db.host.generated_keys import CELLS, HOSTS
 from nova.db.sql.engine import Connection, Database
 from nova.manage.command import Command, argument
 from nova.manage.databases import synced
@@ -48,23 +50,57 @@ def wrap_of(options: Options, cell: Database) -> SecretWrap:
 
 
 def wrap_secrets(options: Options, say: Say) -> int:
-    """Encrypt all host secrets in the database with the first key, one host at a time; repeat it if interrupted. Return
-    1 if no key decrypts one of the secrets. Raises config.HostSecretKey without a key."""
-    cell, sealed = synced(options, "cell"), []
+    """Encrypt all host secrets, and the URLs of all cells, with the first key, one host or cell at a time; repeat it if
+    interrupted. Return 1 if no key decrypts one of them. Raises config.HostSecretKey without a key."""
+    hosts, cells = _wrap_hosts(options, say), _wrap_cells(options, say)
+    sealed = hosts.sealed + cells.sealed
+    say(f"The secrets of {hosts.wrapped} hosts and the URLs of {cells.wrapped} cells are encrypted with the first key."
+        + ("" if sealed else " The other keys can be removed."))
+    return int(bool(sealed))
+
+
+class Rewrapped(NamedTuple):
+    """The number of hosts or cells whose secrets were encrypted again, and of hosts or cells without a fitting key."""
+
+    wrapped: int
+    sealed: int
+
+
+def _rewrap(names: Collection[str], rewrap: Callable[[str], object], say: Say) -> Rewrapped:
+    sealed: list[errors.NovaError] = []
+    for name in names:
+        with failures.parked(sealed.append, on=(errors.host.SecretSealed, errors.config.CellUrlSealed)):
+            rewrap(name)
+    for error in sealed:
+        say(f"{error.message} {error.cure}")
+    return Rewrapped(len(names) - len(sealed), len(sealed))
+
+
+def _wrap_hosts(options: Options, say: Say) -> Rewrapped:
+    cell = synced(options, "cell")
     wrap = wrap_of(options, cell)
     with cell.reading() as tx:
         hosts, mode = enrolments.with_secrets(tx), security.mode(tx)
-    for host in hosts:
-        try:
-            cell.transact(functools.partial(enrolments.rewrap, host=host, wrap=wrap))
-        except errors.host.SecretSealed as error:
-            sealed.append(host)
-            say(f"{error.message} {error.cure}")
-    if mode is not SecurityMode.UPSTREAM and not sealed:
-        cell.transact(security.drop_key)
-    say(f"The secrets of {len(hosts) - len(sealed)} hosts are encrypted with the first key."
-        + ("" if sealed else " The other keys can be removed."))
-    return int(bool(sealed))
+    made = _rewrap(hosts, lambda host: cell.transact(lambda tx: enrolments.rewrap(tx, host=host, wrap=wrap)), say)
+    if mode is not SecurityMode.UPSTREAM and not made.sealed:
+        cell.transact(HOSTS.drop)
+    return made
+
+
+def _wrap_cells(options: Options, say: Say) -> Rewrapped:
+    """Encrypt the URLs of cells again. Cells without access to the api database have none of them."""
+    from nova.cmd.conductor_hosts import cells_wrap
+
+    if not options.api_database.connection:
+        return Rewrapped(0, 0)
+    api = synced(options, "api")
+    wrap = cells_wrap(options, api)
+    with api.reading() as tx:
+        cells = cell_mappings.by_uuid(tx)
+    made = _rewrap(cells, lambda uuid: api.transact(lambda tx: cell_mappings.rewrap(tx, uuid, wrap)), say)
+    if options.conductor.host_secret_key and not made.sealed:
+        api.transact(CELLS.drop)
+    return made
 
 
 # -- isolate
@@ -167,11 +203,14 @@ def _revert(cell: Database, hosts: Sequence[str], mode: SecurityMode | None, say
 
 
 def _revert_all(options: Options, cell: Database, say: Say) -> int:
-    """Return to upstream mode. The key of host secrets is stored in the database, so conductors do not need the
-    configured one."""
-    from nova.cmd.conductor_hosts import key_passwords
+    """Return to upstream mode. The key of host secrets and of cells' URLs is stored in the databases, so conductors do
+    not need the configured one."""
+    from nova.cmd.conductor_hosts import cell_key_passwords, key_passwords
 
-    agreements.keep_key(cell, key_passwords(options), options.conductor.host_secret_key)
+    keys = options.conductor.host_secret_key
+    keep_key(cell, HOSTS, key_passwords(options), keys)
+    if options.api_database.connection:
+        keep_key(synced(options, "api"), CELLS, cell_key_passwords(options), keys)
 
     def write(tx: Connection) -> None:
         security.change_mode(tx, SecurityMode.UPSTREAM)
@@ -216,7 +255,7 @@ def _wrap_or_new(options: Options, cell: Database) -> SecretWrap:
     try:
         return wrap_of(options, cell)
     except errors.config.GeneratedKey:
-        cell.transact(security.drop_key)
+        cell.transact(HOSTS.drop)
         return wrap_of(options, cell)
 
 
@@ -234,7 +273,8 @@ def actions(say: Say) -> dict[str, Command]:
             argument("--write", metavar="FILE", help=f"write the line for nova.conf to this file (0600), and print "
                                                      f"no password; {HOST} in it is the host's name"))),
         "wrap-secrets": Command(lambda options, given: wrap_secrets(options, say),
-                                "encrypt all host secrets again, with the first key of [conductor]host_secret_key"),
+                                "encrypt all host secrets and cells' URLs again, with the first key of "
+                                "[conductor]host_secret_key"),
         "readmit": Command(lambda options, given: readmit(options, given, say),
                            "let a reinstalled or replaced host use its name again", (
             _HOSTS, argument("--all", action="store_true", help="all hosts: their secrets are discarded"))),

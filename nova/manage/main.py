@@ -38,7 +38,7 @@ from nova.manage import (
 from nova.manage import doctor as checks
 from nova.manage.command import JSON, Command, Run, argument
 from nova.manage.database_commands import archive, online_data_migrations, purge, sync, version
-from nova.manage.databases import synced
+from nova.manage.databases import of_cell, stores, synced
 from nova.manage.output import framed, say, say_now, table, write_json
 from nova.manage.secret_files import commands as secret_commands
 from nova.model.host.services import PendingCleanup
@@ -104,11 +104,9 @@ def placement(name: str) -> Run:
     """Return the command for the function of that name in :mod:`nova.manage.placement_commands`, which reads and writes
     the databases directly."""
     def run(options: Options, given: argparse.Namespace) -> int:
-        from nova.conductor.upkeep.allocation_audit import Stores
         from nova.manage import placement_commands
 
-        stores = Stores(synced(options, "api"), synced(options, "cell"))
-        return int(getattr(placement_commands, name)(stores, given, say_now))
+        return int(getattr(placement_commands, name)(stores(options), given, say_now))
     return run
 
 
@@ -262,7 +260,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
                  help="a request's id (x-openstack-request-id of the response), or a server's UUID"), JSON))},
     "server": server_commands.actions(_conductor, say, table),
     "placement": _PLACEMENT,
-    "cell_v2": cell_commands.actions(synced, say, framed),
+    "cell_v2": cell_commands.actions(synced, of_cell, say, framed),
     **image_property_commands.actions(say),
     "volume_attachment": volume_attachment_commands.actions(_conductor, say, table),
     "limits": limits_commands.actions(say, framed),

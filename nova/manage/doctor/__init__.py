@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from nova import configuration, errors
 from nova.conf._options import Options, oslo_conf
+from nova.manage.doctor.cells import cells
 from nova.manage.doctor.ceph import ceph_pool
 from nova.manage.doctor.cloud import attachments, capacity, cleanups, clock, enrolled, failures, hosts, strangers, tasks
 from nova.manage.doctor.config_options import unread
@@ -69,7 +70,8 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("options", unread), ("security-mode", security_mode), ("credentials", credentials),
     ("secrets", secret_files),
     ("broker", broker),
-    ("database", databases), ("connections", connections), ("keystone", keystone), ("service-user", service_user),
+    ("database", databases), ("connections", connections), ("cells", cells), ("keystone", keystone),
+    ("service-user", service_user),
     ("limits", limits), ("glance", glance), ("cinder", cinder), ("image-proxy", image_proxy), ("neutron", neutron),
     ("networks", networks), ("placement", placement), ("libvirt", libvirt), ("ceph", ceph_pool),
     ("bridge-tools", bridge_tools), ("packet-filter", packet_filter),

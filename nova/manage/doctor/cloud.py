@@ -164,7 +164,7 @@ def failures(options: Options) -> Finding:
 
 def capacity(options: Options) -> Finding:
     """Report hosts with more allocations than capacity: the host, or its allocation ratio, shrank."""
-    from nova.cmd.conductor import databases as both
+    from nova.cmd.conductor_databases import databases as both
     from nova.db.placement import audits
 
     if not (options.database.connection and options.api_database.connection):

@@ -14,8 +14,8 @@ from nova.model.host.services import DatabaseConnections, Service, ServiceQuery
 
 def connections(options: Options) -> Finding:
     """Compare all pools of all conductors that are up with each server's limit; only on a conductor's host."""
-    from nova.cmd.conductor import connections as own
-    from nova.cmd.conductor import databases
+    from nova.cmd.conductor_databases import connections as own
+    from nova.cmd.conductor_databases import databases
 
     if not (options.database.connection and options.api_database.connection):
         return Finding(OK, "connections to the databases are checked on a conductor's host")

@@ -93,17 +93,20 @@ def broker_address(url: str) -> tuple[str, int]:
 
 
 def databases(options: Options) -> Finding:
-    """Check that both databases answer and have the newest schema; only on a conductor's host, which has the URLs."""
-    from nova.cmd.conductor import databases as both
+    """Check that the configured databases answer and have the newest schema; only on a conductor's host, which has the
+    URLs: a cell conductor's has that of the cell's database alone."""
+    from nova.cmd.conductor_databases import database
     from nova.db.schema import migrate
 
-    if not (options.database.connection and options.api_database.connection):
+    urls = {"api": options.api_database.connection, "cell": options.database.connection}
+    found = [database(options, schema) for schema, url in urls.items() if url]
+    if not found:
         return Finding(OK, "no database URL is set here: only nova-conductor's host has the URLs")
-    api, cell = both(options)
     try:
-        for schema, database in (("api", api), ("cell", cell)):
-            migrate.check(schema, database)
-        return Finding(OK, f"both schemas are current on {migrate.product(cell)}")
+        for one in found:
+            migrate.check(one.schema, one)
+        which = "both schemas are" if len(found) == len(urls) else f"the {found[0].schema} schema is"
+        return Finding(OK, f"{which} current on {migrate.product(found[-1])}")
     except errors.daemon.DbSchemaBehind as error:
         return Finding(BAD, error.message, "nova-manage api_db sync; nova-manage db sync")
     except errors.NovaError as error:

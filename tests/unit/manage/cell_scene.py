@@ -14,7 +14,8 @@ from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.sql.engine import Database
 from nova.db.sql.types import utc_now
-from nova.manage import cell_commands, main, output
+from nova.manage import cell_commands, databases, main, output
+from nova.model.host.cell_urls import of_one_database
 from nova.rpc import transport
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import new_uuid
@@ -58,9 +59,13 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     made: dict[str, Database] = {name: QuickDatabase(tmp_path / name) for name in ("api", "cell")}
     api_tables.metadata.create_all(made["api"].engine)
     cell_tables.metadata.create_all(made["cell"].engine)
-    rows = cell_commands.actions(lambda _options, schema: made[schema], output.say, output.framed)
+
+    def open_cell(options: Options, url: str) -> Database:
+        """The configured database is the test's own; others are real."""
+        return made["cell"] if of_one_database(url, DATABASE) else databases.of_cell(options, url)
+    rows = cell_commands.actions(lambda _options, schema: made[schema], open_cell, output.say, output.framed)
     monkeypatch.setitem(main.COMMANDS, "cell_v2", rows)
-    configured = options(database__connection=DATABASE)
+    configured = options(database__connection=DATABASE, api_database__connection="mysql://nova:api-word@db/nova_api")
     transport.has_broker(configured)  # it declares transport_url
     configured.set_override("transport_url", BROKER)
     yield CellScene(made, configured, capsys)

@@ -124,3 +124,33 @@ def test_cell_when_the_file_is_the_cells_then_a_stale_record_does_not_matter(too
                   f"cell_v2 create_cell --database_connection {tool.url('former')} --transport-url rabbit://h"):
         tool.ok("nova.conf", words)
     assert databases.serving(tool.options("nova.conf"), "cell").url == tool.url("nova")
+
+
+def lose_key(tool: Tool) -> None:
+    """Drop the key that encrypts the cells' URLs."""
+    database = Database(tool.url("nova_api"))
+    with database.engine.begin() as tx:
+        tx.execute(sa.text("delete from api_settings"))
+    database.dispose()
+
+
+def test_cell_when_its_record_cannot_be_decrypted_then_the_cells_own_file_works_on(tool: Tool) -> None:
+    tool.write("nova.conf", "nova", api=True)
+    for words in ("api_db sync", "cell_v2 map_cell0", "cell_v2 create_cell"):
+        tool.ok("nova.conf", words)
+    lose_key(tool)
+    assert databases.serving(tool.options("nova.conf"), "cell").url == tool.url("nova")
+
+
+def test_cell_when_its_record_cannot_be_decrypted_in_the_api_tier_then_2_and_the_option(
+        tool: Tool, capsys: pytest.CaptureFixture[str]) -> None:
+    tool.write("api", "nova_cell0", api=True)
+    tool.write("cell", "nova", api=True)
+    tool.ok("api", "api_db sync")
+    tool.ok("api", f"cell_v2 map_cell0 --database_connection {tool.url('nova_cell0')}")
+    tool.ok("cell", "cell_v2 create_cell")
+    lose_key(tool)
+    options = tool.options("api")
+    code = tool_ending.status(options, main.BINARY, lambda: bool(databases.serving(options, "cell")))
+    err = capsys.readouterr().err
+    assert code == 2 and err.count("\n") == 1 and "[conductor]host_secret_key" in err and "update_cell" in err

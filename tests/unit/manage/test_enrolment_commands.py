@@ -68,13 +68,14 @@ def test_new_key_then_it_can_be_used_and_no_two_are_alike() -> None:
 # -- enrolling
 
 class Enrolling:
-    """``enrolled``: who may run what."""
+    """``enrolled``: who may run what; ``cells``: the named cell of each."""
 
     def __init__(self) -> None:
         self.enrolled: dict[str, tuple[str, ...]] = {}
+        self.cells: dict[str, str] = {}
 
-    def enroll_host(self, host: str, runs: tuple[str, ...], _addresses: tuple[str, ...]) -> str:
-        self.enrolled[host] = runs
+    def enroll_host(self, host: str, runs: tuple[str, ...], _addresses: tuple[str, ...], cell: str) -> str:
+        self.enrolled[host], self.cells[host] = runs, cell
         return f"token-of-{host}"
 
 
@@ -95,6 +96,11 @@ def test_enroll_when_there_are_several_then_each_token_stands_behind_its_host(ca
     assert (code, said) == (0, ["h1 token-of-h1", "h2 token-of-h2"])
     assert conductor.enrolled == dict.fromkeys(("h1", "h2"), ("nova-compute", "nova-metadata"))
     assert "nova-manage host rights h2" in capsys.readouterr().err
+
+
+def test_enroll_when_a_cell_is_named_then_each_host_is_enrolled_there() -> None:
+    assert enrolling("h1", "h2", "--cell", "cell2")[2].cells == {"h1": "cell2", "h2": "cell2"}
+    assert enrolling("h1")[2].cells == {"h1": ""}
 
 
 @pytest.mark.parametrize("names", [("h1",), ("h1", "h2", "h3")])

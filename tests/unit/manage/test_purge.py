@@ -22,7 +22,8 @@ from tests.unit.manage.test_doctor import options
 @pytest.fixture
 def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Database]]:
     made = {name: as_if_synced(name, QuickDatabase(tmp_path / name)) for name in ("api", "cell")}
-    monkeypatch.setattr(database_commands, "synced", lambda _options, schema: made[schema])
+    found = (made["api"], made["cell"], "")
+    monkeypatch.setattr(database_commands, "stores", lambda _options: found)
     yield made
     for database in made.values():
         database.dispose()
