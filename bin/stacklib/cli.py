@@ -21,6 +21,7 @@ Install and run a whole cloud on one machine: RabbitMQ, a database, Keystone, Gl
   bin/stack up --sandbox --hosts 2   the same inside network namespaces, with two compute hosts; the host's own network
                                      does not change
   bin/stack up --sandbox --driver fake --neutron    networks from Neutron instead of nova-network
+  bin/stack up --sandbox --driver fake --cells 3    three cells, each with a database, a conductor and a host of its own
   bin/stack up --volumes nfs                        with Cinder; volumes are files that all hosts can read
   bin/stack up --volumes ceph                       with Cinder and Ceph; Ceph keeps volumes and guests' disks
   bin/stack up --dashboard                          with Horizon and Neutron, to use the cloud from a browser
@@ -113,8 +114,8 @@ def _which(target: argparse.ArgumentParser, default: object) -> None:
 
 def _add_up(sub) -> None:
     made = _add(sub, "up", "install, configure and start everything; a second run changes nothing")
-    made.add_argument("--hosts", type=_count, default=1, metavar="N",
-                      help="number of compute hosts of a sandbox (default: 1)")  # fmt: skip
+    made.add_argument("--hosts", type=_count, metavar="N",
+                      help="number of compute hosts of a sandbox (default: 1, or one for each cell)")  # fmt: skip
     made.add_argument(
         "--driver",
         choices=("libvirt", "fake"),
@@ -122,8 +123,14 @@ def _add_up(sub) -> None:
         help="libvirt runs guests with QEMU; fake simulates them, for load and scale tests (default: libvirt)",
     )
     made.add_argument(
-        "--computes", type=_count, default=1, metavar="N",
-        help="number of nova-compute processes of the fake driver (default: 1)",
+        "--computes", type=_count, metavar="N",
+        help="number of nova-compute processes of the fake driver (default: 1, or one for each cell)",
+    )  # fmt: skip
+    made.add_argument(
+        "--cells", type=_count, default=1, metavar="N",
+        help="number of cells of a sandbox (default: 1); its hosts are spread over them in turns. Each further cell "
+        "has its own database, broker vhost and nova-conductor-cellN. More than one implies --neutron, because a "
+        "network of nova-network belongs to one cell",
     )  # fmt: skip
     _add_cloud_options(made)
     _add_service_options(made)
@@ -186,10 +193,9 @@ def _add_service_options(made) -> None:
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if not 1 <= value <= 99:
-        raise argparse.ArgumentTypeError("must be 1 to 99")
-    return value
+    if not (text.isdecimal() and 1 <= int(text) <= 99):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 99")
+    return int(text)
 
 
 def _parts(text: str) -> tuple[str, ...]:
@@ -216,18 +222,14 @@ def _signal(text: str) -> int:
 def choices(args: argparse.Namespace) -> Choices:
     """Return the choices that the options of `up` make. Raises StackError for options that exclude each other."""
     sandbox = bool(getattr(args, "sandbox", False) or args.name)
-    if args.hosts > 1 and not sandbox:
-        raise StackError(
-            "--hosts needs --sandbox: the machine itself is one host", "run `bin/stack up --sandbox --hosts N`"
-        )
-    if args.computes > 1 and args.driver != "fake":
-        raise StackError("--computes needs --driver fake", "for several libvirt hosts, use --sandbox --hosts N")
+    hosts, computes = _hosts(args, sandbox)
     if args.shared_storage and (not sandbox or args.driver != "libvirt"):
         raise StackError(
             "--shared-storage needs --sandbox and the libvirt driver", "use `--sandbox --hosts N --shared-storage`"
         )
-    networks = "--dashboard" if args.dashboard else "--neutron"
-    neutron = args.neutron or ("api" if args.dashboard else "")
+    implied = [option for option, there in (("--dashboard", args.dashboard), ("--cells", args.cells > 1)) if there]
+    networks = implied[0] if implied else "--neutron"
+    neutron = args.neutron or ("api" if implied else "")
     if neutron and (args.auth != "keystone" or args.database != "mariadb"):
         raise StackError(
             f"{networks} is tested only with Keystone and MariaDB", f"omit --auth and --database with {networks}"
@@ -241,9 +243,10 @@ def choices(args: argparse.Namespace) -> Choices:
     return Choices(
         sandbox=sandbox,
         name=args.name or "default",
-        hosts=args.hosts,
+        hosts=hosts,
         driver=args.driver,
-        computes=args.computes,
+        computes=computes,
+        cells=args.cells,
         database=args.database,
         auth=args.auth,
         demo=args.demo,
@@ -256,9 +259,31 @@ def choices(args: argparse.Namespace) -> Choices:
     )
 
 
+def _hosts(args: argparse.Namespace, sandbox: bool) -> tuple[int, int]:
+    """Return the numbers of hosts and of fake hosts. Raises StackError for options that exclude each other."""
+    fake = args.driver == "fake"
+    hosts = args.hosts or (args.cells if sandbox and not fake else 1)
+    computes = args.computes or (args.cells if fake else 1)
+    if hosts > 1 and not sandbox:
+        raise StackError(
+            "--hosts needs --sandbox: the machine itself is one host", "run `bin/stack up --sandbox --hosts N`"
+        )
+    if computes > 1 and not fake:
+        raise StackError("--computes needs --driver fake", "for several libvirt hosts, use --sandbox --hosts N")
+    if args.cells > 1 and (not sandbox or args.as_upstream):
+        raise StackError(
+            "--cells is tested only in sandboxes in bounded security mode",
+            "use `--sandbox --cells N`, without --as-upstream",
+        )
+    if args.cells > (computes if fake else hosts):
+        option = "--computes" if fake else "--hosts"
+        raise StackError(f"--cells {args.cells} needs at least {args.cells} hosts", f"omit {option}, or raise it")
+    return hosts, computes
+
+
 # Options that define a stack: `up` without any of them reuses the saved choices.
-SHAPE = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo", "--shared-storage", "--neutron",
-         "--volumes", "--dashboard", "--ec2", "--as-upstream"}  # fmt: skip
+SHAPE = {"--hosts", "--driver", "--computes", "--cells", "--database", "--auth", "--no-demo", "--shared-storage",
+         "--neutron", "--volumes", "--dashboard", "--ec2", "--as-upstream"}  # fmt: skip
 
 
 def wanted(args: argparse.Namespace, given: list[str]) -> Layout:

@@ -32,9 +32,14 @@ SCHEMES = {
 BEING_MADE = ".stack-making-"  # prefix of directories in which a server's first files are created
 
 
+def owners(layout: Layout) -> dict[str, str]:
+    """Return the user of each database. A further cell has a database and a user of its own."""
+    return DATABASES | {cell.own("nova", "_"): cell.own("nova", "_") for cell in layout.further_cells}
+
+
 def url(layout: Layout, secrets: Secrets, database: str) -> str:
-    server, user = layout.choices.database, DATABASES[database]
-    scheme = SCHEMES[server]["nova" if user == "nova" else "nextdoor"]
+    server, user = layout.choices.database, owners(layout)[database]
+    scheme = SCHEMES[server]["nova" if user.startswith("nova") else "nextdoor"]
     suffix = "?charset=utf8mb4" if server == "mariadb" else ""
     return f"{scheme}://{user}:{secrets.password(f'db-{user}')}@{layout.address}:{PORTS[server]}/{database}{suffix}"
 
@@ -114,12 +119,12 @@ def put_in_place(made: Path, tables: Path) -> None:
 # --- MariaDB ---------------------------------------------------------------------------------------------------------
 
 
-def mariadb_setup(secrets: Secrets) -> str:
+def mariadb_setup(layout: Layout, secrets: Secrets) -> str:
     """Return SQL that may run at every start. Users log in by password; root only through the socket, as root."""
     lines = []
-    for user in sorted(set(DATABASES.values())):
+    for user in sorted(set(owners(layout).values())):
         lines.append(f"CREATE USER IF NOT EXISTS '{user}'@'%' IDENTIFIED BY '{secrets.password(f'db-{user}')}';")
-    for database, user in DATABASES.items():
+    for database, user in owners(layout).items():
         lines.append(f"CREATE DATABASE IF NOT EXISTS `{database}` CHARACTER SET utf8mb4;")
         lines.append(f"GRANT ALL PRIVILEGES ON `{database}`.* TO '{user}'@'%';")
     return "\n".join(lines) + "\n"
@@ -150,7 +155,7 @@ def _mariadb(stack: Stack) -> Daemon:
     layout, etc = stack.layout, stack.layout.etc / "mariadb"
     stack.directory("etc", "mariadb", owner="mysql")
     data = stack.directory("data", "mariadb", owner="mysql")
-    write_private(etc / "setup.sql", mariadb_setup(stack.secrets), owner="mysql")
+    write_private(etc / "setup.sql", mariadb_setup(layout, stack.secrets), owner="mysql")
     write_private(etc / "mariadb.cnf", mariadb_settings(layout, data), owner="mysql")
     if not (data / "tables" / "mysql").is_dir():
         made = directory_to_come(data, "mysql")
@@ -245,11 +250,12 @@ def _postgresql(stack: Stack) -> Daemon:
 
 
 def _create_postgresql_databases(stack: Stack) -> None:
+    databases = owners(stack.layout)
     statements = [
         f"CREATE ROLE {user} LOGIN PASSWORD '{stack.secrets.password(f'db-{user}')}'"
-        for user in sorted(set(DATABASES.values()))
+        for user in sorted(set(databases.values()))
     ]
-    statements += [f"CREATE DATABASE {database} OWNER {user}" for database, user in DATABASES.items()]
+    statements += [f"CREATE DATABASE {database} OWNER {user}" for database, user in databases.items()]
     run_as_root(stack, "".join(f"{statement};\n" for statement in statements))
 
 

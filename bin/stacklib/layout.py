@@ -65,6 +65,7 @@ class Choices:
     hosts: int = 1
     driver: str = "libvirt"
     computes: int = 1
+    cells: int = 1  # the compute hosts are spread over them
     database: str = "mariadb"
     auth: str = "keystone"
     demo: bool = True
@@ -83,12 +84,37 @@ class Choices:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """One cell, by its number. The first one is that of the super conductor; each further one has its own database,
+    hosts' vhost and conductor."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"cell{self.number}"
+
+    @property
+    def is_first(self) -> bool:
+        return self.number == 1
+
+    def own(self, name: str, joint: str = "-") -> str:
+        """Return the name of this cell's own thing of a kind, such as `nova-hosts`, or `nova-hosts-cell2`."""
+        return name if self.is_first else f"{name}{joint}{self.name}"
+
+
+FIRST = Cell(1)
+
+
+@dataclass(frozen=True)
 class Compute:
-    """One nova-compute process: its `[DEFAULT]host`, the room it runs in (None: the machine itself), its address."""
+    """One nova-compute process: its `[DEFAULT]host`, the room it runs in (None: the machine itself), its address, and
+    its cell."""
 
     name: str
     room: str | None
     address: str
+    cell: Cell = FIRST
 
     @property
     def broker_user(self) -> str:
@@ -205,18 +231,37 @@ class Layout:
         return {CONTROLLER: self.address, **hosts} if self.sandbox else {}
 
     @property
+    def cells(self) -> tuple[Cell, ...]:
+        return tuple(Cell(number) for number in range(1, self.choices.cells + 1))
+
+    @property
+    def further_cells(self) -> tuple[Cell, ...]:
+        """The cells with a conductor of their own."""
+        return self.cells[1:]
+
+    @property
     def computes(self) -> tuple[Compute, ...]:
+        """The compute hosts, spread over the cells in turns."""
         if self.choices.driver == "libvirt":
             if not self.sandbox:
                 return (Compute(self.controller_host, None, self.address),)
-            return tuple(Compute(room, room, self.addresses[room]) for room in self.host_rooms)
-        return tuple(self._fake_compute(n) for n in range(1, self.choices.computes + 1))
+            return tuple(Compute(room, room, self.addresses[room], self._cell(n))
+                         for n, room in enumerate(self.host_rooms))
+        return tuple(self._fake_compute(n) for n in range(self.choices.computes))
 
-    def _fake_compute(self, number: int) -> Compute:
+    def computes_of(self, cell: Cell) -> tuple[Compute, ...]:
+        return tuple(host for host in self.computes if host.cell == cell)
+
+    def _fake_compute(self, index: int) -> Compute:
+        name, cell = f"fake{index + 1}", self._cell(index)
         if not self.sandbox:
-            return Compute(f"fake{number}", None, self.address)
-        room = self.host_rooms[(number - 1) % len(self.host_rooms)]
-        return Compute(f"fake{number}", room, self.addresses[room])
+            return Compute(name, None, self.address, cell)
+        room = self.host_rooms[index % len(self.host_rooms)]
+        return Compute(name, room, self.addresses[room], cell)
+
+    def _cell(self, index: int) -> Cell:
+        """Return the cell of the host with that index."""
+        return self.cells[index % len(self.cells)]
 
     @property
     def hypervisor_rooms(self) -> tuple[str | None, ...]:

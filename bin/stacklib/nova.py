@@ -11,7 +11,7 @@ from typing import NamedTuple
 from . import novaconf, systemd, venvs
 from .control import last_lines
 from .errors import StackError
-from .layout import BRIDGE, CHECKOUT, GUEST_CIDR, Compute, Layout, write_private
+from .layout import BRIDGE, CHECKOUT, FIRST, GUEST_CIDR, Cell, Compute, Layout, write_private
 from .releases import ACTIVE
 from .spec import CLOUD, Daemon, Probe
 from .stack import CONDUCTOR_USER, SERVICE_USER, Stack
@@ -83,8 +83,13 @@ def write_files(stack: Stack, own_users: bool | None = None) -> None:
     for program in programs(layout):
         text = novaconf.text(novaconf.own(layout, secrets, program.name, own_users))
         write_private(novaconf.own_file(layout, program.name), text, owner=systemd.user_of(stack, program.name))
+    for cell in layout.further_cells:
+        stack.directory("etc", f"nova-{cell.name}", owner="root", group=SERVICE_USER)
+        text = novaconf.text(novaconf.cell_conductor(layout, secrets, cell))
+        write_private(novaconf.cell_files(layout, cell)[1], text, owner=systemd.user_of(stack, CONDUCTOR.name))
+    controls = (novaconf.control_file(layout), *(novaconf.cell_files(layout, cell)[0] for cell in layout.further_cells))
     for path, settings in (
-        (novaconf.control_file(layout), novaconf.shared(layout, secrets)),
+        *((path, novaconf.shared(layout, secrets)) for path in controls),
         (novaconf.proxies_file(layout), novaconf.console_proxies(layout)),
     ):
         write_private(path, novaconf.text(settings), 0o640, owner="root", group=SERVICE_USER)
@@ -112,8 +117,24 @@ def prepare_databases(stack: Stack, venv: str = ACTIVE) -> str:
         return "unchanged"
     manage(stack, "api_db", "sync", venv=venv)
     manage(stack, "db", "sync", venv=venv)
+    for cell in stack.layout.further_cells:
+        manage(stack, "db", "sync", "--local_cell", venv=venv, files=novaconf.cell_files(stack.layout, cell))
     stack.mark_done("nova-db", release)
     return "tables made"
+
+
+def record_cells(stack: Stack) -> str:
+    """Record the cells of a stack with several, the first one first. The URLs are in files: a command line would show
+    their passwords to all users."""
+    layout = stack.layout
+    new = [cell for cell in layout.cells if not stack.done(f"recorded-{cell.name}")]
+    known = manage(stack, "cell_v2", "list_cells").split() if new else []  # an `up` that was killed may have made some
+    for cell in new:
+        if cell.name not in known:
+            more = () if cell.is_first else novaconf.cell_files(layout, cell)
+            manage(stack, "cell_v2", "create_cell", "--name", cell.name, files=(*_conductors_files(layout), *more))
+        stack.mark_done(f"recorded-{cell.name}")
+    return ", ".join(cell.name for cell in new) or "unchanged"
 
 
 def enroll(stack: Stack) -> str:
@@ -122,23 +143,26 @@ def enroll(stack: Stack) -> str:
     layout = stack.layout
     if layout.choices.as_upstream:
         return "hosts enrol themselves"
+    cells = {layout.controller_host: FIRST, **{host.name: host.cell for host in layout.computes}}
     runs = {layout.controller_host: ["nova-network", "nova-api-metadata"]}
     for host in layout.computes:
         runs.setdefault(host.name, []).append("nova-compute")
-    new: dict[str, list[str]] = {}
+    new: dict[tuple[str, Cell], list[str]] = {}
     for name, daemons in runs.items():
         if not stack.done(f"enrolled-{name}", ",".join(daemons)):
-            new.setdefault(",".join(daemons), []).append(name)
-    for words, names in new.items():
-        enroll_alike(stack, words, names)
+            new.setdefault((",".join(daemons), cells[name]), []).append(name)
+    for (words, cell), names in new.items():
+        enroll_alike(stack, words, names, cell)
     return ", ".join(name for names in new.values() for name in names) or "unchanged"
 
 
-def enroll_alike(stack: Stack, runs: str, names: list[str]) -> None:
-    """Enrol hosts that run the same daemons with one process, which takes seconds to start on a busy machine."""
+def enroll_alike(stack: Stack, runs: str, names: list[str], cell: Cell) -> None:
+    """Enrol hosts of a cell that run the same daemons with one process, which takes seconds to start on a busy
+    machine."""
     layout = stack.layout
     folder = stack.directory("data", CONDUCTOR_USER, owner=CONDUCTOR_USER, mode=0o700)
-    manage(stack, "host", "enroll", *names, "--runs", runs, "--write", str(folder / "token-{host}"))
+    named = ("--cell", cell.name) if layout.further_cells else ()
+    manage(stack, "host", "enroll", *names, "--runs", runs, "--write", str(folder / "token-{host}"), *named)
     for name in names:
         written = folder / f"token-{name}"
         owner = SERVICE_USER if name == layout.controller_host else None
@@ -158,9 +182,10 @@ def prepare_network(stack: Stack) -> str:
     return f"{NETWORK_LABEL} {GUEST_CIDR}"
 
 
-def manage(stack: Stack, *arguments: str, venv: str = ACTIVE) -> str:
-    program = stack.layout.program(venv, "nova-manage")
-    return stack.command("nova-manage", [program, *_conductors_files(stack), *arguments], user=CONDUCTOR_USER)
+def manage(stack: Stack, *arguments: str, venv: str = ACTIVE, files: tuple[Path, ...] = ()) -> str:
+    """Run nova-manage with these configuration files; without any, with the super conductor's."""
+    program, words = stack.layout.program(venv, "nova-manage"), _options(*(files or _conductors_files(stack.layout)))
+    return stack.command("nova-manage", [program, *words, *arguments], user=CONDUCTOR_USER)
 
 
 class Found(NamedTuple):
@@ -174,7 +199,7 @@ class Found(NamedTuple):
 def upgrade_check(stack: Stack, venv: str) -> list[Found]:
     """Return the results of nova-status (of the environment's release) on this stack. Raises StackError if it fails."""
     program = stack.layout.program(venv, "nova-status")
-    argv = [program, *_conductors_files(stack), "upgrade", "check", "--json"]
+    argv = [program, *_options(*_conductors_files(stack.layout)), "upgrade", "check", "--json"]
     said = stack.command("nova-status", argv, user=CONDUCTOR_USER, fine=(0, WARNING, FAILURE))
     told = json.loads(_object_in(said, stack.layout.log("setup-nova-status")))
     return [Found(**row) for row in told["checks"]]
@@ -189,9 +214,9 @@ def _object_in(said: str, log: Path) -> str:
     return found
 
 
-def _conductors_files(stack: Stack) -> tuple[str, ...]:
-    own = () if stack.layout.choices.as_upstream else (novaconf.conductor_file(stack.layout),)
-    return _files(novaconf.control_file(stack.layout), *own)
+def _conductors_files(layout: Layout) -> tuple[Path, ...]:
+    own = () if layout.choices.as_upstream else (novaconf.conductor_file(layout),)
+    return (novaconf.control_file(layout), *own)
 
 
 def upgrade_order(stack: Stack) -> list[Daemon]:
@@ -203,7 +228,11 @@ def upgrade_order(stack: Stack) -> list[Daemon]:
 
 def conductors(stack: Stack) -> list[Daemon]:
     """Return the conductors, which start first: all other daemons and `nova-manage network create` call them."""
-    return _controllers(stack, (CONDUCTOR,))
+    layout = stack.layout
+    files = {cell.own(CONDUCTOR.name): novaconf.cell_files(layout, cell) for cell in layout.further_cells}
+    return _controllers(stack, (CONDUCTOR,)) + [
+        _daemon(stack, CONDUCTOR, name, layout.controller_room, list(own)) for name, own in files.items()
+    ]
 
 
 def control_daemons(stack: Stack) -> list[Daemon]:
@@ -244,7 +273,7 @@ def compute_name(stack: Stack, host: Compute) -> str:
 
 
 def _daemon(stack: Stack, program: Program, name: str, room: str | None, files: list[Path]) -> Daemon:
-    argv = (stack.layout.program(ACTIVE, program.name), *_files(*files))
+    argv = (stack.layout.program(ACTIVE, program.name), *_options(*files))
     daemon = Daemon(
         name=name,
         argv=argv,
@@ -259,5 +288,5 @@ def _daemon(stack: Stack, program: Program, name: str, room: str | None, files: 
     return daemon.stamped(*files, extra=venvs.stamp(stack.layout, ACTIVE))
 
 
-def _files(*paths: Path) -> tuple[str, ...]:
+def _options(*paths: Path) -> tuple[str, ...]:
     return tuple(word for path in paths for word in ("--config-file", str(path)))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from . import ceph, cinder, databases, memcached, neutron, plain, rabbitmq
 from .keystone import REGION
-from .layout import BRIDGE, CHECKOUT, GUEST_GATEWAY, PROXIES, Compute, Layout
+from .layout import BRIDGE, CHECKOUT, GUEST_GATEWAY, PROXIES, Cell, Compute, Layout
 from .secrets import Secrets
 
 sys.path.insert(1, str(CHECKOUT))  # before a nova that the machine may have installed
@@ -26,6 +26,9 @@ from nova.rpc import control_rights  # noqa: E402
 Settings = dict[str, dict[str, str]]
 DRIVERS = {"libvirt": "libvirt.LibvirtDriver", "fake": "fake.FakeDriver"}
 FAKE_MONITORING_PORTS = 9900  # first port; each fake host uses the next one
+CELL_MONITORING_PORTS = 9700  # the conductor of cell 2 uses 9702
+# Sections of nova-conductor.conf that conductors of further cells need, too.
+OF_EACH_CELL = ("conductor", "neutron", "cinder", "service_user", "keystone_authtoken", "glance")
 # The interface that joins the guests' bridge. On the machine itself no interface joins: guests stay in the bridge.
 DATA_INTERFACE = "eth1"
 
@@ -44,8 +47,8 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
                 **(_ec2(layout) if layout.choices.ec2 else {}),
                 # there are no guests: networks exist only in the database
                 "fake_network": "true" if layout.choices.driver == "fake" else "",
-                # otherwise the first resize finds no host
-                "allow_resize_to_same_host": "true" if len(layout.computes) == 1 else "",
+                # otherwise the first resize finds no host in the server's cell
+                "allow_resize_to_same_host": "true" if _some_host_is_alone(layout) else "",
             },
             "api": _believing(layout),
             "placement_api": {"listen": "" if layout.sandbox else layout.address},
@@ -54,6 +57,10 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
             **_services(layout, secrets, {"memcached_servers": memcached.address(layout)}),
         }
     )
+
+
+def _some_host_is_alone(layout: Layout) -> bool:
+    return any(len(layout.computes_of(cell)) == 1 for cell in layout.cells)
 
 
 def as_upstream(layout: Layout, secrets: Secrets) -> Settings:
@@ -152,6 +159,21 @@ def conductor(layout: Layout, secrets: Secrets) -> Settings:
     }
 
 
+def cell_conductor(layout: Layout, secrets: Secrets, cell: Cell) -> Settings:
+    """Return the secrets of a further cell's conductor: without the api database and the key of image tickets, and with
+    its own database, vhost, host name and monitoring port."""
+    whole = own(layout, secrets, rabbitmq.CONDUCTOR)
+    return {
+        "DEFAULT": {
+            "host": cell.own(layout.controller_host),
+            "hosts_transport_url": rabbitmq.cell_url(layout, secrets, cell),
+        },
+        "database": {"connection": databases.url(layout, secrets, cell.own("nova", "_"))},
+        "monitoring": {"port": str(CELL_MONITORING_PORTS + cell.number)},
+        **{section: whole[section] for section in OF_EACH_CELL if section in whole},
+    }
+
+
 def image_proxy(layout: Layout, secrets: Secrets) -> Settings:
     """Return the options of nova-imageproxy; only the conductor has the key, too. Hosts are given `my_ip` as address
     of the proxy."""
@@ -165,7 +187,7 @@ def compute(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
                 "host": host.name,
                 "my_ip": host.address,
                 "state_path": str(layout.nova_state(host.name)),
-                "hosts_transport_url": rabbitmq.hosts_transport_url(layout, secrets, host.name),
+                "hosts_transport_url": rabbitmq.hosts_transport_url(layout, secrets, host.name, cell=host.cell),
                 "compute_driver": DRIVERS[layout.choices.driver],
                 "instances_path": str(layout.instances(host.name)) if layout.choices.shared_storage else "",
                 **_network(layout),
@@ -321,6 +343,13 @@ def own_file(layout: Layout, daemon: str) -> Path:
 
 def conductor_file(layout: Layout) -> Path:
     return own_file(layout, "nova-conductor")
+
+
+def cell_files(layout: Layout, cell: Cell) -> tuple[Path, Path]:
+    """Return nova.conf and nova-conductor.conf of a further cell. They have a directory of their own: a daemon also
+    reads the file of its name next to nova.conf."""
+    folder = layout.etc / f"nova-{cell.name}"
+    return folder / "nova.conf", folder / "nova-conductor.conf"
 
 
 def proxies_file(layout: Layout) -> Path:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import sys
 
-from .layout import CHECKOUT, PORTS, Layout, broker_user, write_private
+from .layout import CHECKOUT, FIRST, PORTS, Cell, Layout, broker_user, write_private
 from .secrets import Secrets
 from .spec import STORES, Daemon, Probe
 from .stack import Stack
@@ -32,9 +32,16 @@ def transport_url(layout: Layout, secrets: Secrets, user: str = CONTROL_USER) ->
     return _url(layout, secrets, user, VHOST)
 
 
-def hosts_transport_url(layout: Layout, secrets: Secrets, host: str = "", user: str = CONTROL_USER) -> str:
-    """Return the URL of the vhost of hosts and conductors, with that host's user or the conductors'."""
-    return _url(layout, secrets, broker_user(host) if host else user, HOSTS_VHOST)
+def hosts_transport_url(
+    layout: Layout, secrets: Secrets, host: str = "", user: str = CONTROL_USER, cell: Cell = FIRST
+) -> str:
+    """Return the URL of the vhost of a cell's hosts and conductors, with that host's user or the conductors'."""
+    return _url(layout, secrets, broker_user(host) if host else user, cell.own(HOSTS_VHOST))
+
+
+def cell_url(layout: Layout, secrets: Secrets, cell: Cell) -> str:
+    """Return the URL by which the conductors of a further cell, and the super conductor, reach its hosts."""
+    return hosts_transport_url(layout, secrets, user=cell.own(CONDUCTOR), cell=cell)
 
 
 def _url(layout: Layout, secrets: Secrets, user: str, vhost: str) -> str:
@@ -59,9 +66,10 @@ def definitions(layout: Layout, secrets: Secrets) -> dict:
     permissions only in the hosts' vhost."""
     rights = [(CONTROL_USER, VHOST, EVERYTHING), (CONTROL_USER, HOSTS_VHOST, EVERYTHING)]
     rights += [(user, VHOST, control_rights.permissions(user)) for user in control_rights.USERS]
-    rights.append((CONDUCTOR, HOSTS_VHOST, EVERYTHING))
-    hosts = {broker_user(name): name for name in [layout.controller_host, *(one.name for one in layout.computes)]}
-    rights += [(user, HOSTS_VHOST, host_rights.permissions(name)) for user, name in hosts.items()]
+    rights += [(cell.own(CONDUCTOR), cell.own(HOSTS_VHOST), EVERYTHING) for cell in layout.cells]
+    hosts = {broker_user(layout.controller_host): (layout.controller_host, HOSTS_VHOST)}
+    hosts |= {one.broker_user: (one.name, one.cell.own(HOSTS_VHOST)) for one in layout.computes}
+    rights += [(user, vhost, host_rights.permissions(name)) for user, (name, vhost) in hosts.items()]
     if layout.choices.neutron:
         rights.append((NEUTRON, NEUTRON, EVERYTHING))
     if layout.choices.volumes:
@@ -83,12 +91,12 @@ def definitions(layout: Layout, secrets: Secrets) -> dict:
         "topic_permissions": [
             {
                 "user": user,
-                "vhost": HOSTS_VHOST,
+                "vhost": vhost,
                 "exchange": host_rights.CALLS,
                 "write": host_rights.calls_key(name),
                 "read": "^$",
             }
-            for user, name in hosts.items()
+            for user, (name, vhost) in hosts.items()
         ]
         + [
             {"user": user, "vhost": VHOST, **topics._asdict()}

@@ -33,6 +33,8 @@ def text(stack: Stack, progress: Progress, whole: bool) -> str:
     layout = stack.layout
     lines = ["", f"The cloud is up, after {progress.total():.0f} s. Its files are in {layout.state}.", "", "Endpoints"]
     lines += [f"  {kind:10} {url}" for kind, url in endpoints(layout).items()]
+    if layout.further_cells and whole:
+        lines += ["", "Cells", *_cells(layout)]
     lines += ["", "Use it", *_usage(layout)]
     if layout.choices.dashboard:
         lines += ["", "Dashboard", *_dashboard(layout)]
@@ -46,6 +48,14 @@ def text(stack: Stack, progress: Progress, whole: bool) -> str:
         "Seconds per stage (in parallel): " + ", ".join(f"{name} {took:.1f}" for name, took in slow if took >= 0.05),
     ]
     return "\n".join(lines)
+
+
+def _cells(layout: Layout) -> list[str]:
+    """Return a line for each cell: the daemon that serves its hosts, and the hosts."""
+    return [
+        f"  {cell.name:10} {cell.own('nova-conductor')}: {', '.join(host.name for host in layout.computes_of(cell))}"
+        for cell in layout.cells
+    ]
 
 
 def _usage(layout: Layout) -> list[str]:

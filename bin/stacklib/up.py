@@ -72,7 +72,8 @@ def up(layout: Layout, neighbours_only: bool = False) -> None:
 def describe(choices: Choices, state: Path) -> str:
     where = f"sandbox of {choices.hosts} host{'s' * (choices.hosts > 1)}" if choices.sandbox else "this machine"
     computes = f", {choices.computes} computes" if choices.driver == "fake" else ""
-    more = f", neutron ({choices.neutron})" if choices.neutron else ""
+    more = f", {choices.cells} cells" if choices.cells > 1 else ""
+    more += f", neutron ({choices.neutron})" if choices.neutron else ""
     more += f", cinder ({choices.volumes})" if choices.volumes else ""
     more += ", horizon" if choices.dashboard else ""
     more += ", ec2 and s3" if choices.ec2 else ""
@@ -162,15 +163,22 @@ def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
 
 
 def _our_stages(stack: Stack, ours) -> list[Stage]:
+    layout = stack.layout
+
     def files() -> str:
         nova.write_files(stack, own_users=True)
         stack.mark_done(nova.OWN_USERS)
-        return "unchanged" if stack.layout.sandbox else plain.prepare(stack)
+        return "unchanged" if layout.sandbox else plain.prepare(stack)
 
     return [
         Stage("nova files", files),
         Stage("nova tables", lambda: nova.prepare_databases(stack), ("database", "nova files")),
-        Stage("nova conductor", lambda: ours.start(*nova.conductors(stack)), ("nova tables", "broker", "identity")),
+        *([Stage("nova cells", lambda: nova.record_cells(stack), ("nova tables",))] if layout.further_cells else []),
+        Stage(
+            "nova conductor",
+            lambda: ours.start(*nova.conductors(stack)),
+            ("nova tables", "nova cells", "broker", "identity"),
+        ),
         Stage("nova network", lambda: nova.prepare_network(stack), ("nova conductor",)),
         Stage("nova hosts", lambda: nova.enroll(stack), ("nova conductor",)),
         Stage(

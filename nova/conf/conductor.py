@@ -11,8 +11,8 @@ GROUP = "conductor"
 OPTS = [
     cfg.IntOpt("workers", min=1, help="Number of worker processes. Unset: one for each CPU."),
     cfg.ListOpt("host_secret_key", default=[], secret=True,
-                help="Keys that encrypt hosts' secrets in the cell database: the same on all conductors, only in "
-                     "nova-conductor.conf. Generate one with: nova-manage host new-key. The first key encrypts, all "
+                help="Keys that encrypt hosts' secrets in the cell database, and cells' URLs in the API database: the "
+                     "same on all conductors, only in nova-conductor.conf. Generate one with: nova-manage host new-key. The first key encrypts, all "
                      "keys decrypt. To change it, add the new key behind the old key everywhere, then move it in "
                      "front. Then run 'nova-manage host wrap-secrets', and remove the old key. Bounded mode needs "
                      "it; in upstream mode, the first conductor generates one: see doc/security.rst."),

@@ -18,7 +18,8 @@ from nova.clients import session
 from nova.cmd import api, console_proxy, imageproxy, objectstore
 from nova.cmd.cert import Cert
 from nova.cmd.compute import Compute
-from nova.cmd.conductor import Conductor, databases
+from nova.cmd.conductor import Conductor
+from nova.cmd.conductor_databases import databases
 from nova.cmd.consoleauth import ConsoleAuth
 from nova.cmd.network import NetworkDaemon
 from nova.cmd.scheduler import Scheduler

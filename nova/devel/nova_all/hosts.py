@@ -12,7 +12,7 @@ import msgspec
 
 from nova import errors
 from nova.cmd.compute import Compute
-from nova.cmd.conductor import databases
+from nova.cmd.conductor_databases import databases
 from nova.cmd.conductor_hosts import secret_wrap
 from nova.conf._options import Options
 from nova.db.host import enrolments, services

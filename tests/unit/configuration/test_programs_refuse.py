@@ -55,7 +55,7 @@ def test_tool_when_a_password_has_a_dollar_then_the_same_holds(
 
 
 @pytest.mark.parametrize(("program", "text", "said"), [
-    ("conductor", "", "[api_database]connection is not set"),
+    ("conductor", "", "[database]connection is not set"),
     ("conductor", DATABASES, "[DEFAULT]hosts_transport_url is not set"),
     ("conductor", DATABASES + HOSTS, "host_secret_key is not set"),
     ("conductor", DATABASES + f"[conductor]\nhost_secret_key = {CANARY}\n", "[conductor]host_secret_key has"),

@@ -169,8 +169,8 @@ def test_neighbours_confs_then_they_parse_and_know_only_their_own_database(make_
         assert secrets.password("db-nova") not in service.settings(layout, secrets)
 
 
-def test_mariadb_setup_then_each_user_has_its_own_databases_alone(secrets):
-    sql = databases.mariadb_setup(secrets)
+def test_mariadb_setup_then_each_user_has_its_own_databases_alone(make_layout, secrets):
+    sql = databases.mariadb_setup(make_layout(), secrets)
     assert "GRANT ALL PRIVILEGES ON `nova_api`.* TO 'nova'@'%'" in sql
     assert "`nova`.* TO 'glance'" not in sql and "*.*" not in sql
 
