@@ -61,6 +61,7 @@ class ShownServer:
     access_ip_v6: str | None
     locked_by: str | None
     locked_reason: str | None
+    instance_name: str | None
 
 
 SHOWN = tuple(field.name for field in dataclasses.fields(ShownServer))
