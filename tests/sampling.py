@@ -60,6 +60,12 @@ def upstream_turn() -> bool:
     return (SEED + SEED // 10) % 2 == 1
 
 
+def cells(several: int) -> int:
+    """Return the number of cells of this run's clouds that may have several: in every third run, and in every third
+    turn of a file that one in ten runs has; otherwise 0, for a cloud without further cells."""
+    return several if (SEED + SEED // 10) % 3 == 1 else 0
+
+
 def seeds(few: int) -> list[int]:
     """Return seeds for random draws: the run's own seed first, and then the next ones."""
     return [SEED + number for number in range(few)]

@@ -200,6 +200,6 @@ def _leftovers(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
 
 def audited(cloud: LivingCloud) -> list[str]:
     """Return the findings of nova-manage placement audit."""
-    stores = allocation_audit.Stores(cloud.api, cloud.cell)
-    return [f"audit: {one.words()}" for uuid in allocation_audit.review(stores)
+    every = [allocation_audit.Stores(part.api, part.cell, part.deps.cell_uuid) for part in cloud.parts]
+    return [f"audit: {one.words()}" for stores in every for uuid in allocation_audit.review(stores)
             for one in allocation_audit.audit(stores, uuid).differences]

@@ -24,6 +24,7 @@ from nova import errors, faults
 from nova.compute.host import Host
 from nova.compute.orders import permission
 from nova.compute.service import ComputeParts, ComputeService
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.runner import Runner
 from nova.conductor.registry import ALL
@@ -63,9 +64,10 @@ class Killed(BaseException):
 
 
 class MortalJournal(Journal):
-    """Journal that does not write after the death of its process."""
+    """Journal that does not write after the death of its process. ``partner``: another journal of the process."""
 
     dead = False
+    partner: MortalJournal | None = None
 
     def advance(self, *args: Any) -> None:
         self._alive()
@@ -80,7 +82,7 @@ class MortalJournal(Journal):
         return super().fence_unreachable_host(*args)
 
     def _alive(self) -> None:
-        if self.dead:
+        if self.dead or self.partner is not None and self.partner.dead:
             raise Killed
 
 
@@ -263,6 +265,23 @@ class LivingCloud(SmallCloud):
         made = self.computes[host] = ComputeProcess(self, host, path)
         return made.start()
 
+    @property
+    def parts(self) -> tuple[LivingCloud, ...]:
+        """Return the cells, each as a cloud of its own."""
+        return (self,)
+
+    def deps_of(self, uuid: str) -> Deps:
+        """Return the dependencies of the server's cell."""
+        return self.deps
+
+    def host_changed(self, host: str) -> None:
+        """Send the state of a host to the scheduler."""
+        self.deps.feed.host_changed(host)
+
+    def flush(self) -> None:
+        """Write the heartbeats that the conductor has received."""
+        self.daemons.flush()
+
     def filters(self, host: str) -> Kernel | None:
         """Return the host's packet filters; None if they are not tested."""
         return self.kernels.setdefault(host, Kernel()) if self.networks.filtered else None
@@ -276,10 +295,13 @@ class LivingCloud(SmallCloud):
     def conductor_process(self) -> Runner:
         """Replace the conductor by a new one, which takes over the work of older ones, except their state in memory."""
         self.deps.networking = self.make_back_end(self.deps)
-        self.deps.journal = MortalJournal(self.cell, "runner", lease_s=86400)  # no timer renews it here
+        self.deps.journal = self.new_journal()
         self.deps.journal.open()
         self.deps.runner = Runner(self.deps, ALL, again_s=0.001)
         return self.deps.runner
+
+    def new_journal(self) -> MortalJournal:
+        return MortalJournal(self.cell, "runner", lease_s=86400)  # no timer renews it here
 
     def replace_conductor(self) -> None:
         """Kill the conductor, expire its lease, and let another one continue."""

@@ -69,7 +69,7 @@ def server_row(**fields: Any) -> Any:
         "image_id": IMAGE.id, "kernel_id": "", "ramdisk_id": "", "interfaces": (INTERFACE,),
         "security_groups": ("default",), "scheduler_hints": None, "disk_config": "MANUAL", "key_name": "my-key",
         "public_key": SSH_KEY, "key_type": "ssh", "reservation_id": "r-npxv0e40", "trusted_certs": ("cert-id-1",),
-        "access_ip_v4": None, "access_ip_v6": None, "locked_by": None, "locked_reason": None,
+        "access_ip_v4": None, "access_ip_v6": None, "locked_by": None, "locked_reason": None, "instance_name": None,
         "user_data": "SECRET", "files": {"/etc/x": "SECRET"}, "guest_password": "SECRET", **fields})
 
 

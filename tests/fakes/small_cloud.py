@@ -18,6 +18,7 @@ from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.runner import Runner
 from nova.conductor.host_service import HostService
+from nova.conductor.hosts.api_side import DirectApiSide
 from nova.conductor.hosts.enrolment import HOST_DAEMONS
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.image_tickets import TicketedCalls, TicketMaker, TicketSettings
@@ -125,20 +126,20 @@ class SmallCloud:
 
     flavors: tuple[NewFlavor, ...] = (TINY,)
     cloudpipes: MakeCloudpipes = NoCloudpipes
+    reuses_data = True  # of earlier clouds of its class
 
     def __init__(self, folder: Path, templates: Path, computes: Sequence[str] = ("a", "b"),
                  networks: Networks = NOVA_NETWORK) -> None:
         kind = (type(self).__name__, networks.kind, *computes)
-        again = furnished.of(templates, kind)
+        again = furnished.of(templates, kind) if self.reuses_data else None
+        self.folder = folder
         for name in SCHEMAS:
             shutil.copyfile((again.folder if again else templates) / name, folder / name)
-        self.api, self.cell = QuickDatabase(folder / "api"), QuickDatabase(folder / "cell")
+        self.api, self.cell = self.api_database(), QuickDatabase(folder / "cell")
         self.image_service, self.volume_service, self.volume_keys = FakeImages(), FakeVolumes(), FakeVolumeKeys()
         self.networks, self.furnished = networks, False
         if networks.neutron:
-            self.neutron = FakeNeutron(tokens={str(DEMO.token): "demo"})
-            self.net = self.neutron.add_network("private", ("10.1.0.0/24", "fd00:1::/64"))
-            self.neutron.add_group("default")
+            self.use_neutron()
         self.bus, self.scheduler, self.network = LocalBus(), FakeScheduler(), FakeNetworkHost()
         self.computes: dict[str, FakeCompute] = {}
         self.clock_s = 0.0
@@ -153,13 +154,22 @@ class SmallCloud:
         self.control = self.bus.client(ConductorRPC)
         if again is None:
             self._furnish(computes)
-            furnished.keep(folder, templates, kind, (self.scheduler.choices, self.scheduler.calls,
-                                                     self.network.calls))
+            if self.reuses_data:
+                furnished.keep(folder, templates, kind, (self.scheduler.choices, self.scheduler.calls,
+                                                         self.network.calls))
         else:
             self._as_furnished(computes, again)
         self.furnished = True
         if networks.neutron:
             self.deps.networking = self.make_back_end(self.deps)
+
+    def api_database(self) -> QuickDatabase:
+        return QuickDatabase(self.folder / "api")
+
+    def use_neutron(self) -> None:
+        self.neutron = FakeNeutron(tokens={str(DEMO.token): "demo"})
+        self.net = self.neutron.add_network("private", ("10.1.0.0/24", "fd00:1::/64"))
+        self.neutron.add_group("default")
 
     def enroll(self, *hosts: str) -> None:
         """Enrol hosts for all daemons of hosts."""
@@ -198,7 +208,8 @@ class SmallCloud:
                     scheduler=self.bus.client(SchedulerRPC, name), compute=ticketed(self.bus.client(ComputeRPC, name)),
                     network=self.bus.client(NetworkRPC, name))
         deps.secret_wrap, deps.volumes, deps.volume_keys = WRAP, self.volume_service, self.volume_keys
-        deps.feed, deps.network_updates = Feed(deps), NetworkUpdates(self.cell, deps.network)
+        deps.feed, deps.api_side = Feed(deps), DirectApiSide(deps)
+        deps.network_updates = NetworkUpdates(self.cell, deps.network)
         deps.networking = self.make_back_end(deps)
         deps.journal = Journal(self.cell, name, clock=self.clock)
         deps.journal.open()

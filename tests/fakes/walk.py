@@ -125,7 +125,7 @@ class Walk:
         table = cell_tables.services
         self.cloud.write("cell", sa.update(table).where(table.c.host == host, table.c.binary == "nova-compute")
                          .values(last_seen_at=sa.text("'2000-01-01 00:00:00'")))
-        self.cloud.deps.feed.host_changed(host)
+        self.cloud.host_changed(host)
 
     # -- one step
 
@@ -292,7 +292,7 @@ class Walk:
                 if away:
                     compute.service.register()
                 compute.beat()
-        self.cloud.daemons.flush()
+        self.cloud.flush()
 
     def left(self) -> list[str]:
         """Delete all servers, and return the remaining resources of their networks."""

@@ -112,11 +112,11 @@ class WalkingNetworks:
         return self.rng.choice(found)
 
     def attach(self, uuid: str, wanted: RequestedNetwork) -> None:
-        InterfaceActions(self.cloud.deps, ATTACH_S).attach_interface(uuid, wanted)
+        InterfaceActions(self.cloud.deps_of(uuid), ATTACH_S).attach_interface(uuid, wanted)
 
     def detach(self, uuid: str) -> None:
         interface = self.one_of(self.cloud.server(uuid).interfaces or ())
-        InterfaceActions(self.cloud.deps, ATTACH_S).detach_interface(uuid, interface.id)
+        InterfaceActions(self.cloud.deps_of(uuid), ATTACH_S).detach_interface(uuid, interface.id)
 
     def plugged(self, live: list[Any]) -> Iterator[str]:
         """Check that guests have the interfaces of their servers' rows."""

@@ -80,9 +80,10 @@ class NeutronNetworks(WalkingNetworks):
         self.neutron.troubles.clear()
 
     def rest(self) -> None:
-        healer = self.cloud.deps.networking.healer
-        healer.turn()  # fewer servers than a batch: all of them
-        healer.turn()
+        for part in self.cloud.parts:
+            healer = part.deps.networking.healer
+            healer.turn()  # fewer servers than a batch: all of them
+            healer.turn()
 
     # -- invariants
 

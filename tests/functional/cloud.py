@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from tests.functional.links import Link
 
 READY_S = 90.0  # three clouds may start at once on two slow cores
 ADMIN = "admin"
-MANAGE_S = 60.0
+MANAGE_S = 120.0  # three clouds may keep the machine busy
 TICKET_KEY = "bm92YSdzIHRlc3RzIHNlYWwgdGlja2V0cyB3aXRoLi4="
 HOST_SECRET_KEY = "a2V5IG9mIHRoZSBob3N0cycgc2VjcmV0cywgMzIgYi4="
 SEALED = "gAAAAAB"  # how each ticket begins, whatever is in it
@@ -54,6 +54,7 @@ class Plan:
     certs: bool = False  # a nova-cert
     consoles: bool = False  # a nova-consoleauth, and hosts with consoles of every type
     cuttable_cell: bool = False  # the cell's database is reached through ``cloud.cell_link``
+    cells: int = 0  # over which the hosts are spread, and others can be added: tests/functional/cell_cloud.py
     whole: bool = False  # in one process: tests/functional/whole.py
     upstream: bool | None = None  # in upstream security mode, with the files that tools write; None: by turns
     monitored: bool = False  # each host's daemons show health and metrics, at ``cloud.monitoring(host)``
@@ -97,6 +98,8 @@ class Cloud:
     that its tools, and daemons at their first start, are of."""
 
     tree = TOP
+    #: Check of the addresses of servers that are there, in place of the one of nova-network's addresses.
+    wrong_addresses: Callable[[Any, list[Any]], Iterator[str]] | None = None
 
     def __init__(self, backends: Backends, root: Path, plan: Plan) -> None:
         if plan.upstream is None:
@@ -136,7 +139,7 @@ class Cloud:
         """Files, schemas and (not yet started) daemons."""
         self._exit.enter_context(self.glance)
         self.glance.add(b"an image", id=IMAGE, name="tiny")
-        self.hosts = [f"host{number}" for number in range(1, self.plan.computes + 1)]
+        self.hosts = self.first_hosts()
         for host in ("ctl", *(f"ctl{number}" for number in range(2, self.plan.conductors + 1)), *self.hosts):
             self.configure(host)
         self._add("conductor", "conductor", "ctl")
@@ -145,10 +148,10 @@ class Cloud:
         self._add("scheduler", "scheduler", "ctl")
         if not self.plan.upstream:
             self._add("imageproxy", "imageproxy", "ctl")
-        if self.plan.network:
+        if self.plan.network and not self.plan.cells:
             self._add("network", "network", "ctl")
-        for number, host in enumerate(self.hosts, 1):
-            self._add(f"compute{number}", "compute", host)
+        for host in self.hosts:
+            self._add(self.compute_name(host), "compute", host)
         self._add("api", "api", "ctl")
         if self.plan.consoles and not self.plan.upstream:
             self._add("consoleauth", "consoleauth", "ctl")
@@ -158,20 +161,23 @@ class Cloud:
             self._add("placement", "placement_api", "ctl")
         self.sync()
         if not self.plan.upstream:
-            self.enroll("ctl", *self.hosts)
+            self.enroll(self.stores, "ctl", *self.hosts)
         return self
 
-    def enroll(self, *hosts: str) -> None:
-        """As hosts are that were let in, and have brought their secrets."""
+    def first_hosts(self) -> list[str]:
+        """The hosts that it starts with."""
+        return [f"host{number}" for number in range(1, self.plan.computes + 1)]
+
+    def enroll(self, stores: Any, *hosts: str) -> None:
+        """As hosts of the cell are that were let in, and have brought their secrets."""
         for host in hosts:
             secret = HostSecret(self.state(host))("")[0]
-
             runs = HOST_DAEMONS if host.startswith("ctl") else HOST_DAEMONS[:1]
 
             def write(tx: Any, host: str = host, secret: str = secret, runs: Any = runs) -> None:
                 enrolments.enroll(tx, host, runs, "")
                 enrolments.keep_secret(tx, host, secret, SecretWrap((HOST_SECRET_KEY,)), keep_former=False)
-            self.stores.cell.transact(write)
+            stores.cell.transact(write)
 
     def configure(self, host: str, **default: Any) -> Path:
         """Write a host's files, ``default`` above the plan's [DEFAULT]; the path of its nova.conf."""
@@ -234,13 +240,13 @@ class Cloud:
     def up(self) -> set[tuple[str, str]]:
         """(binary, host) of the daemons that the API shows as up."""
         return {(one["binary"], one["host"]) for one in self.api(ADMIN).get("/os-services")["services"]
-                if one["state"] == "up"}
+                if one.get("state") == "up"}  # none in a cell that is away
 
     def create_sample_data(self) -> None:
         """A flavor and, where there is a nova-network, a network."""
         self.api(ADMIN).call("POST", "/flavors", {"flavor": {
             "name": "m1.tiny", "id": "1", "ram": 512, "vcpus": 1, "disk": 1}})
-        if self.plan.network:
+        if "network" in self.daemons:
             self.manage("network", "create", "--label", "private", "--cidr", "10.11.0.0/22", "--num_networks", "1",
                         "--network_size", "1024")
 
@@ -278,8 +284,24 @@ class Cloud:
         """The loopback address of this host alone: every daemon has its usual port there."""
         return f"127.{64 + self.port // 256 % 64}.{self.port % 256}.{1 + zlib.crc32(host.encode()) % 250}"
 
+    @staticmethod
+    def compute_name(host: str) -> str:
+        return f"compute{host.removeprefix('host')}"
+
     def compute(self, host: str) -> Daemon:
-        return self.daemons[f"compute{host.removeprefix('host')}"]
+        return self.daemons[self.compute_name(host)]
+
+    def broker_of(self, host: str) -> str:
+        """Beside this vhost is the one of the host, and of its cell's conductors."""
+        return self.broker_url
+
+    def conductor_of(self, host: str) -> Daemon:
+        """Who takes this host's calls."""
+        return self.daemons["conductor"]
+
+    def beside(self, host: str) -> list[str]:
+        """The hosts that servers of this host can move to."""
+        return [one for one in self.hosts if one != host]
 
     @contextlib.contextmanager
     def knobs(self, host: str, *rules: Mapping[str, Any]) -> Iterator[None]:

@@ -11,6 +11,7 @@ import pytest
 
 from tests import sampling
 from tests.functional.backends import Absent, Backends
+from tests.functional.cell_cloud import CellCloud
 from tests.functional.clients import User, Worker, at_terminals
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.ec2_cloud import amazon, judged  # noqa: F401
@@ -37,7 +38,8 @@ def make_cloud(backends: Backends, request: pytest.FixtureRequest) -> Iterator[M
     def make(plan: Plan) -> Cloud:
         root = Path(tempfile.mkdtemp(prefix=f"nova-{request.module.__name__.removeprefix('test_')}-"))
         try:
-            cloud = (WholeCloud if plan.whole else Cloud)(backends, root, plan)
+            kind = WholeCloud if plan.whole else CellCloud if plan.cells else Cloud
+            cloud = kind(backends, root, plan)
         except Absent as absent:
             pytest.skip(f"needs the Debian package {absent}")
         made.append(cloud)

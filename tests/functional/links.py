@@ -1,4 +1,5 @@
-"""A TCP link that a test can cut: what goes through it ends at once, and what comes is refused, until it is mended."""
+"""A TCP link that a test can cut: what goes through it ends at once, and what comes is refused, until it is repaired.
+Or it hangs: connections stay, and new ones are taken, but nothing goes through."""
 
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ class Link:
         self.accepted_at: list[float] = []  # by time.monotonic(), of all connections so far
         self._lock = threading.Lock()
         self._ends: set[socket.socket] = set()
+        self._flows = threading.Event()
+        self._flows.set()
         self._listener = self._listen(0)
         self.port = int(self._listener.getsockname()[1])
         self._serve()
@@ -33,6 +36,7 @@ class Link:
     def cut(self) -> None:
         with self._lock:
             ends, self._ends = [self._listener, *self._ends], set()
+        self._flows.set()
         for end in ends:
             _close(end)
 
@@ -43,6 +47,13 @@ class Link:
         for end in chosen:
             _close(end)
         return len(chosen)
+
+    def hang(self) -> None:
+        self._flows.clear()
+
+    def flow(self) -> None:
+        """Carry again, also what was sent meanwhile."""
+        self._flows.set()
 
     def repair(self) -> None:
         self._listener = self._listen(self.port)
@@ -62,6 +73,7 @@ class Link:
             while True:
                 near, _ = listener.accept()
                 self.accepted_at.append(time.monotonic())
+                self._flows.wait()
                 far = socket.create_connection((HOST, self.target), 10)
                 far.settimeout(None)
                 with self._lock:
@@ -75,6 +87,7 @@ class Link:
     def _carry(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(CHUNK):
+                self._flows.wait()
                 sink.sendall(data)
         with self._lock:
             self._ends -= {source, sink}

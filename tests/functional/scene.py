@@ -82,7 +82,7 @@ class Scene:
         truth, found = Truth(self.cloud), [""]
 
         def look() -> bool:
-            found[:] = wrong(truth)  # type: ignore[arg-type]
+            found[:] = wrong(truth, self.cloud.wrong_addresses)  # type: ignore[arg-type]
             return not found
         try:
             wait_until("all is right", look, seconds, 0.3)

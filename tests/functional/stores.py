@@ -32,11 +32,19 @@ def rows_read(tx: Connection) -> int:
 
 
 class Stores:
+    """The api database, the first cell's, and those of ``others``."""
+
     def __init__(self, urls: Mapping[str, str]) -> None:
         self.api, self.cell = Database(urls["api_database"], 1), Database(urls["database"], 1)
+        self.others: list[Database] = []
 
     def rows(self, schema: str, query: Any) -> list[Any]:
-        database = self.api if schema == "api" else self.cell
+        """Rows of the api database, or of all cells, one after the other."""
+        return [row for database in ([self.api] if schema == "api" else [self.cell, *self.others])
+                for row in self._rows(database, query)]
+
+    @staticmethod
+    def _rows(database: Database, query: Any) -> list[Any]:
         with database.reading() as connection:
             return list(connection.execute(query))
 

@@ -88,6 +88,7 @@ FAULTS = {
                            {"instance": "c:9873", "contract": "ConductorRPC"}),
     "NovaOutsideServiceFails": Fault({OUTSIDE.format("none"): "1+1x90", OUTSIDE.format("200"): "9+9x90"},
                                      {"service": "image"}),
+    "NovaCellAway": Fault({'nova_cells{instance="c:9873",state="away"}': "1x90"}, {}),
     "NovaDatabaseAway": Fault({'nova_database_away_total{instance="c:9873",schema="cell"}': "0x9 50x80"},
                               {"schema": "cell"}, 8),
     "NovaDatabasePoolFull": Fault({'nova_database_connections_in_use{instance="c:9873",schema="cell"}': "10x90",
@@ -218,7 +219,7 @@ def exported() -> set[str]:
     figures = CellFigures(operations=(OpenOperations("a", 1, (0, 0, 0), 1.0),), cleanups=(HostCleanups("h", 1, 1.0),),
                           services={("b", "up"): 1}, heartbeats=(HostAge("h", 1.0),), leases=(1, 0),
                           shortest_lease_s=1.0, servers={"active": 1}, strangers={"guest": 0})
-    names |= {family.name for family in (*cloud_figures._of_cell(figures),
+    names |= {family.name for family in (*cloud_figures._of_cell(figures), cloud_figures._of_cells(1, 1),
                                          *cloud_figures._of_capacity((Capacity(None, "VCPU", 1.0, 1),), "nova"))}
     process = ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "max_fds")
     return {*names, "nova_cloud_known", "nova_ready", "nova_ready_check", *(f"nova_process_{one}" for one in process)}

@@ -12,7 +12,8 @@ from tests.functional.cloud import Cloud, Plan
 
 USUAL = "mariadb"  # each run has it, and half of the others
 PLANS = {"mariadb": Plan(computes=3), "postgresql": Plan("postgresql"), "sqlite": Plan("sqlite"),
-         "threads": Plan("mariadb", concurrency="threads"), "one process": Plan(whole=True, computes=3)}
+         "threads": Plan("mariadb", concurrency="threads"), "one process": Plan(whole=True, computes=3),
+         "three cells": Plan(cells=3, computes=6)}
 
 
 @pytest.fixture(scope="module", params=[USUAL, *sampling.drawn([name for name in PLANS if name != USUAL], 2)])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sampling
 from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
 from tests.functional.clients import VENV, Failed, User, Worker, public_key
@@ -33,7 +34,7 @@ SESSIONS = [Path(__file__), *map(Path(__file__).with_name, ("test_client_life.py
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
-    return make_cloud(usually(Plan(computes=2))).start()
+    return make_cloud(usually(Plan(computes=2, cells=sampling.cells(2)))).start()
 
 
 @pytest.fixture(scope="module")

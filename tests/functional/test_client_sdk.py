@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import sampling
 from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
 from tests.functional.clients import Failed, User, Worker, public_key
@@ -21,7 +22,7 @@ NOWHERE = "6d41cba0-7a6b-4bd4-8f7a-5f8d4a5a0000"
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
-    return make_cloud(usually(Plan(computes=2))).start()
+    return make_cloud(usually(Plan(computes=2, cells=sampling.cells(2)))).start()
 
 
 @pytest.fixture(scope="module")

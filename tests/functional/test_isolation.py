@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nova.db.host import enrolments, security
+from nova.db.host.generated_keys import HOSTS
 from nova.model.security.security_modes import SecurityMode
 from tests.functional.backends import hosts_url, wait_until
 from tests.functional.cloud import HOST_SECRET_KEY, TICKET_KEY, Cloud, Plan
@@ -147,7 +148,7 @@ def test_cloud_when_the_last_host_is_isolated_then_it_is_in_bounded_mode_and_nob
     works(cloud, servers, "host1")
     assert "The other keys can be removed." in cloud.manage("host", "wrap-secrets")
     with cloud.stores.cell.reading() as tx:
-        assert not security.key_copies(tx)
+        assert not HOSTS.kept(tx)
     cloud.daemons["conductor"].restart()
     works(cloud, servers, *cloud.hosts)
     assert BOUNDED_ALREADY in cloud.manage("host", "isolate", "--all")

@@ -35,7 +35,8 @@ def cloud(make_cloud, tmp_path_factory: pytest.TempPathFactory) -> Cloud:
     point = tmp_path_factory.mktemp("faults") / "point"
     # a sleeper holds what the broker has handed it until the broker counts it as dead
     options = {"oslo_messaging_rabbit": {"heartbeat_timeout_threshold": 6}}
-    return make_cloud(Plan(computes=2, env={"NOVA_FAULT_POINT": f"@{point}"}, options=options)).start()
+    env = {"NOVA_FAULT_POINT": f"@{point}"}
+    return make_cloud(Plan(computes=2, cells=sampling.cells(2), env=env, options=options)).start()
 
 
 @pytest.fixture

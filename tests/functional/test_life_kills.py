@@ -56,7 +56,9 @@ def cloud(make_cloud: Callable[[Plan], Cloud], tmp_path_factory: pytest.TempPath
     options = {"DEFAULT": {"reclaim_instance_interval": 3600, "shelved_offload_time": -1},
                "fake": {"vcpus": 8, "memory_mb": 16384, "local_gb": DISK_GB},
                "oslo_messaging_rabbit": {"heartbeat_timeout_threshold": 6}}
-    made = make_cloud(Plan(computes=3, env={"NOVA_FAULT_POINT": f"@{point}"}, options=options)).start()
+    cells = sampling.cells(2)  # servers move within theirs
+    plan = Plan(computes=3 * max(cells, 1), cells=cells, env={"NOVA_FAULT_POINT": f"@{point}"}, options=options)
+    made = make_cloud(plan).start()
     made.glance.add(b"another image", id=OTHER_IMAGE, name="other")
     for flavor, disk in ((BIGGER, 2), (TOO_BIG, DISK_GB)):
         made.api("admin").call("POST", "/flavors", {"flavor": {
@@ -220,7 +222,7 @@ def test_move_when_a_disk_is_full_then_the_next_host_is_tried_and_with_none_left
     before = life.row(uuid)
     times = {"times": 1} if full == "one" else {}
     rule = {"call": call, "do": "fail", "kind": "host_refused", "message": "no space left on the device", **times}
-    others = [host for host in life.cloud.hosts if host != before.host]
+    others = life.cloud.beside(before.host)
     with contextlib.ExitStack() as stack:
         for host in others[:1] if full == "one" else others:
             stack.enter_context(life.cloud.knobs(host, rule))
@@ -240,8 +242,9 @@ def test_move_when_a_disk_is_full_then_the_next_host_is_tried_and_with_none_left
 @pytest.fixture
 def slow_cloud(make_cloud: Callable[[Plan], Cloud], tmp_path_factory: pytest.TempPathFactory) -> Cloud:
     point = tmp_path_factory.mktemp("faults") / "point"
-    options = {"fake": {"live_migration_time": LONG_STEP_S}}
-    return make_cloud(Plan(computes=2, env={"NOVA_FAULT_POINT": f"@{point}"}, options=options)).start()
+    options, cells = {"fake": {"live_migration_time": LONG_STEP_S}}, sampling.cells(2)
+    plan = Plan(computes=2 * max(cells, 1), cells=cells, env={"NOVA_FAULT_POINT": f"@{point}"}, options=options)
+    return make_cloud(plan).start()
 
 
 def test_live_migration_when_the_broker_restarts_in_its_midst_then_the_guest_runs_on_one_host(

@@ -85,7 +85,7 @@ def test_start_when_a_daemon_is_given_a_database_then_it_ignores_it_and_says_whe
 
 def test_conductor_when_no_database_is_named_then_it_says_which_option(cloud) -> None:
     code, said = ended(cloud, "conductor", cloud.configure("without"))
-    assert code == 2 and "[api_database]connection is not set" in said
+    assert code == 2 and "[database]connection is not set" in said
 
 
 def test_conductor_when_it_has_no_key_for_hosts_secrets_then_it_says_how_to_make_one(cloud) -> None:
@@ -146,7 +146,7 @@ def test_compute_when_its_name_is_anothers_then_it_refuses_with_the_cure(cloud) 
 
 def test_compute_when_its_id_is_known_under_another_name_then_it_refuses_with_the_cure(cloud) -> None:
     config = cloud.configure("renamed")
-    cloud.enroll("renamed")
+    cloud.enroll(cloud.stores, "renamed")
     shutil.copy(cloud.state("host1") / "host_id", cloud.state("renamed") / "host_id")
     code, said = ended(cloud, "compute", config)
     assert code == 1 and "[DEFAULT]host = host1" in said

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests import sampling
 from tests.functional.backends import wait_until
 from tests.functional.cloud import Cloud, Plan
 
@@ -22,7 +23,7 @@ MOST = 6.0
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
     options = {"fake": {"boot_delay": BOOT_S}, "DEFAULT": {"max_concurrent_builds": SERVERS}}
-    return make_cloud(Plan(computes=HOSTS, options=options)).start()
+    return make_cloud(Plan(computes=HOSTS, cells=sampling.cells(3), options=options)).start()
 
 
 def times(cloud: Cloud, count: int) -> list[float]:

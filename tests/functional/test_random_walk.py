@@ -6,12 +6,14 @@ import logging
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
+from nova.db.models.api import ledger
 from tests import sampling
 from tests.fakes import living_cloud
 from tests.fakes.small_cloud import NEUTRON, NOVA_NETWORK, Networks, make_templates
 from tests.fakes.walk import Walk
-from tests.fakes.walking_cloud import FLAVORS, IMAGES, PINNED, walking_cloud
+from tests.fakes.walking_cloud import FLAVORS, IMAGES, PINNED, walking_cells, walking_cloud
 from tests.fakes.walking_networks import KINDS, NovaNetworks, WalkingNetworks
 from tests.fakes.walking_neutron import NeutronNetworks
 from tests.fakes.walking_volumes import WalkingVolumes
@@ -20,6 +22,7 @@ pytestmark = [pytest.mark.in_turn(7, 10),
               pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 
 HOSTS = ("host1", "host2", "host3", "host4", "host5")
+CELLS_HOSTS = tuple(f"host{number}" for number in range(1, 9))  # four in each of two cells
 SERVERS, ACTIONS, ALL_ACTIONS = 20, 400, 2000
 FEWER = 6  # as many fewer with networks of each kind, but in long walks
 CLOUDS: dict[str, tuple[Networks, type[WalkingNetworks]]] = {
@@ -44,6 +47,27 @@ def test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_re
             assert walk.unrecorded() == []
             answers = {action for (action, answer) in walk.answers if answer == "ok"}
             assert len(answers) > 15
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("walked", sampling.seeds(2 if sampling.LONG else 1))
+def test_walk_in_two_cells_when_faults_come_at_random_then_all_is_as_the_records_say_and_nothing_is_left(
+        tmp_path: Path, walked: int, request: pytest.FixtureRequest, monkeypatch) -> None:
+    living_cloud.impatient(monkeypatch)
+    logging.disable(logging.CRITICAL)
+    (tmp_path / "schemas").mkdir()
+    templates = make_templates(tmp_path / "schemas")
+    print(f"seed {walked}")
+    try:
+        with walking_cells(tmp_path, templates, CELLS_HOSTS, walked) as cloud, cloud.mortal():
+            walk = Walk(cloud, walked, (*FLAVORS, *PINNED), IMAGES, SERVERS, NeutronNetworks)
+            for _ in range(ALL_ACTIONS if request.config.getoption("--long") else ACTIONS // 3):
+                walk.step()
+            used = {row.cell for row in cloud.rows("api", sa.select(ledger))}
+            assert used == {part.deps.cell_uuid for part in cloud.parts}
+            assert walk.unrecorded() == []
+            assert walk.left() == []
     finally:
         logging.disable(logging.NOTSET)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import requests
 
+from tests import sampling
 from tests.functional.backends import wait_until
 from tests.functional.client import Client, Refused
 from tests.functional.cloud import Cloud, Plan
@@ -21,7 +22,7 @@ NOWHERE = "11111111-2222-4333-8444-555555555555"
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
-    return make_cloud(Plan(computes=3)).start()
+    return make_cloud(Plan(computes=3, cells=sampling.cells(3))).start()
 
 
 @pytest.fixture

@@ -27,9 +27,10 @@ from nova import context, errors
 from nova.conf import register
 from nova.model.guest.guests import GuestPassword, GuestQuery
 from nova.model.guest.orders import GuestState, Outcome, Permission, PowerReport
-from nova.model.guest.orphans import OrphanReport
+from nova.model.guest.orphans import FoundOrphan, OrphanKind, OrphanReport
 from nova.model.host.hosts import Inventory, Node
 from nova.model.host.services import ContractVersion, Heartbeat, Registration
+from nova.model.server.migrations import ProgressReport
 from nova.model.server.states import PowerState
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -37,18 +38,21 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.host_secret import HostSecret
 from nova.rpc.proofs import AuthenticatedMethod, Proofs
 from nova.rpc.transport import Bus, HostsBus
+from tests import sampling
 from tests.functional.backends import hosts_url, wait_until
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.test_hosts_driver import body_of
 
 pytestmark = pytest.mark.in_turn(8, 10)
 
-THIEF, OTHER = "host1", "host2"
+THIEF, OTHER = "host2", "host3"
+FIRST = "host1"  # where there are two cells, it is the host of the first one, and the others are in the second
+CELLS = sampling.cells(2)
 COUNT = itertools.count()
 
 
 class Thief:
-    """Root on ``host1``, once its nova-compute is gone: nobody else reads its queues."""
+    """Root on :data:`THIEF`, once its nova-compute is gone: nobody else reads its queues."""
 
     def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
@@ -70,17 +74,17 @@ class Thief:
         conf.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
         if self.cloud.plan.upstream:
             TransportURL.parse(conf)  # declares the option
-            conf.set_override("transport_url", self.cloud.broker_url)
+            conf.set_override("transport_url", self.cloud.broker_of(host))
         else:
-            conf.set_override("hosts_transport_url", hosts_url(self.cloud.broker_url, host))
+            conf.set_override("hosts_transport_url", hosts_url(self.cloud.broker_of(host), host))
         return conf
 
     def conductor(self, name: str = THIEF) -> Any:
         return self.bus(name).client(ConductorHostRPC)
 
     def channel(self, url: str = "") -> Any:
-        own = self.cloud.broker_url if self.cloud.plan.upstream else hosts_url(self.cloud.broker_url, THIEF)
-        url = url or own
+        broker = self.cloud.broker_of(THIEF)
+        url = url or (broker if self.cloud.plan.upstream else hosts_url(broker, THIEF))
         connection = kombu.Connection(url.replace("rabbit://", "amqp://", 1))
         connection.ensure_connection(max_retries=1)
         channel = connection.channel()
@@ -120,7 +124,13 @@ def stolen(cloud: Cloud) -> Iterator[Scene]:
 
 @pytest.fixture(scope="module")
 def scene(make_cloud: Any) -> Iterator[Scene]:
-    yield from stolen(make_cloud(Plan(computes=2, upstream=False)).start())
+    if not CELLS:
+        yield from stolen(make_cloud(Plan(computes=3, upstream=False)).start())
+        return
+    cloud = make_cloud(Plan(computes=1, cells=1, upstream=False)).start()
+    cloud.add_cell("cell2", THIEF, OTHER)
+    cloud.part_brokers()
+    yield from stolen(cloud)
 
 
 @contextlib.contextmanager
@@ -146,12 +156,12 @@ def honest_beats(cloud: Cloud) -> Iterator[list[float]]:
         bus.close()
 
 
-def others_go_on(cloud: Cloud) -> None:
+def others_go_on(cloud: Cloud, host: str = OTHER) -> None:
     """The other host is up, takes a server and does what it is told."""
-    wait_until("the other host is up", lambda: ("nova-compute", OTHER) in cloud.up(), 15, 0.2)
+    wait_until("the other host is up", lambda: ("nova-compute", host) in cloud.up(), 15, 0.2)
     started = time.monotonic()
     api = cloud.api("admin")
-    uuid = api.boot("another", availability_zone=f"nova:{OTHER}")["id"]
+    uuid = api.boot("another", availability_zone=f"nova:{host}")["id"]
     api.call("POST", f"/servers/{uuid}/action", {"pause": None})
     api.settled(uuid, "PAUSED")
     api.delete(uuid)
@@ -159,7 +169,7 @@ def others_go_on(cloud: Cloud) -> None:
 
 
 def logged(cloud: Cloud, pattern: str) -> None:
-    cloud.daemons["conductor"].wait_log(pattern, 5)
+    cloud.conductor_of(THIEF).wait_log(pattern, 5)
 
 
 # -- 1, 2, 6, 7, 8: by the broker
@@ -290,14 +300,14 @@ def test_host_when_it_pulls_its_version_down_then_others_are_asked_as_before(sce
     scene.thief.conductor().register(THIEF, Registration(
         host=THIEF, binary="nova-compute", topic="compute", host_id=scene.thief.host_id,
         contracts=(ContractVersion(name=ComputeRPC.__name__, version="1.0"),)))
-    scene.cloud.daemons["conductor"].restart()
+    scene.cloud.conductor_of(THIEF).restart()
     others_go_on(scene.cloud)
 
 
 def test_orders_when_the_thief_makes_them_up_then_no_host_takes_them(scene: Scene) -> None:
     """Even where the broker let them through: a conductor's user with a thief's secret."""
     bus = scene.thief.bus(keys=lambda host, introducing=False: scene.thief.secret(THIEF))
-    bus.conf.set_override("hosts_transport_url", hosts_url(scene.cloud.broker_url))
+    bus.conf.set_override("hosts_transport_url", hosts_url(scene.cloud.broker_of(OTHER)))
     forger = HostsBus(bus.conf, "ctl9", lambda host, introducing=False: scene.thief.secret(THIEF), conductor=True)
     with pytest.raises(errors.Unavailable, match="rejected this conductor's order"):
         forger.client(ComputeRPC).ping(OTHER)
@@ -309,6 +319,131 @@ def test_orders_when_the_thief_makes_them_up_then_no_host_takes_them(scene: Scen
 def test_conductor_contract_when_the_thief_speaks_it_on_its_own_vhost_then_nobody_is_there(scene: Scene) -> None:
     with pytest.raises(TypeError):
         scene.thief.bus().client(ConductorRPC)
+
+
+# -- another cell
+
+across = pytest.mark.skipif(not CELLS, reason="the cloud of this run has one cell")
+
+
+class Far(NamedTuple):
+    """What the first cell has. ``server``: on its host."""
+
+    scene: Scene
+    server: str
+
+    def server_shown(self) -> Any:
+        return self.scene.cloud.api("admin").show(self.server)
+
+    def goes_on(self) -> None:
+        """The first cell's host is up, as it was, and takes a server."""
+        others_go_on(self.scene.cloud, FIRST)
+
+
+@pytest.fixture(scope="module")
+def far(scene: Scene) -> Far:
+    return Far(scene, scene.cloud.api("admin").boot("far", host=FIRST)["id"])
+
+
+BY_ITS_BROKER: dict[str, Callable[[Thief], Any]] = {
+    "the vhost of the other cell's hosts": lambda thief: thief.channel(hosts_url(thief.cloud.broker_url, THIEF)),
+    "an order to its host": lambda thief: thief.publish(f"nova-host-{FIRST}", f"compute.{FIRST}", "stop_guests"),
+    "its host's queue": lambda thief: thief.channel().queue_declare(f"compute.{FIRST}"),
+    "a call in the name of its host": lambda thief: thief.publish("nova-conductor-host", f"calls.{FIRST}")}
+
+
+@across
+@pytest.mark.parametrize("deed", sorted(BY_ITS_BROKER))
+def test_broker_when_the_thief_reaches_for_another_cell_then_refused(far: Far, deed: str) -> None:
+    with pytest.raises((AccessRefused, NotAllowed)):
+        BY_ITS_BROKER[deed](far.scene.thief)
+
+
+@across
+@pytest.mark.parametrize("name", [THIEF, FIRST])
+def test_conductors_of_another_cell_when_the_broker_lets_the_thief_through_then_they_do_not_answer(
+        far: Far, name: str) -> None:
+    conf = far.scene.thief.conf()
+    conf.set_override("hosts_transport_url", hosts_url(far.scene.cloud.broker_url))
+    bus = HostsBus(conf, name, far.scene.thief.secret)
+    with pytest.raises(errors.NovaError):
+        bus.client(ConductorHostRPC).may_proceed(name, (Permission(server_uuid=far.server, epoch=0),))
+    bus.close()
+    far.goes_on()
+
+
+@across
+def test_host_of_another_cell_when_the_broker_lets_the_thiefs_orders_through_then_it_does_not_take_them(
+        far: Far) -> None:
+    conf, secret = far.scene.thief.conf(), far.scene.thief.secret
+    conf.set_override("hosts_transport_url", hosts_url(far.scene.cloud.broker_url))
+    forger = HostsBus(conf, "ctl9", lambda host, introducing=False: secret(THIEF), conductor=True)
+    with pytest.raises(errors.Unavailable, match="rejected this conductor's order"):
+        forger.client(ComputeRPC).ping(FIRST)
+    forger.close()
+    far.scene.cloud.compute(FIRST).wait_log("from ctl9 refused", 5)
+    far.goes_on()
+
+
+SAID_OF_FAR: dict[str, tuple[str, Callable[[Any, Far], Any]]] = {
+    "its guest by uuid": ("guest", lambda conductor, far: conductor.guest_facts(
+        THIEF, GuestQuery(server_uuid=far.server))),
+    "its guest by address": ("guest", lambda conductor, far: conductor.guest_facts(
+        THIEF, GuestQuery(address=_address(far.scene, far.server)))),
+    "a password for its guest": ("guest", lambda conductor, far: conductor.set_guest_password(
+        THIEF, GuestPassword(server_uuid=far.server, password="x"))),
+    "its host": ("host", lambda conductor, far: conductor.register(THIEF, Registration(
+        host=FIRST, binary="nova-compute", topic="compute"))),
+    "its host's inventory": ("host", lambda conductor, far: conductor.report_inventory(THIEF, Inventory(
+        host=FIRST, host_id=far.scene.thief.host_id, version=10**9, nodes=()))),
+    "its host's heartbeat": ("host", lambda conductor, far: conductor.heartbeat(
+        THIEF, Heartbeat(host=FIRST, binary="nova-compute"))),
+    "its host's power": ("host", lambda conductor, far: conductor.report_power(THIEF, PowerReport(host=FIRST)))}
+
+
+@across
+@pytest.mark.parametrize("what", sorted(SAID_OF_FAR))
+def test_host_when_it_says_or_asks_what_is_another_cells_then_refused(far: Far, what: str) -> None:
+    noun, say = SAID_OF_FAR[what]
+    with pytest.raises(errors.NovaError) as error:
+        say(far.scene.thief.conductor(), far)
+    assert error.value.code.split(".")[0] == noun, error.value
+
+
+@across
+def test_host_when_it_speaks_for_guests_of_another_cell_then_nothing_changes(far: Far) -> None:
+    conductor, before = far.scene.thief.conductor(), far.server_shown()
+    conductor.report_power(THIEF, PowerReport(host=THIEF, guests=(
+        GuestState(server_uuid=far.server, power_state=PowerState.SHUTDOWN),)))
+    conductor.report_outcomes(THIEF, tuple(range(200)), (Outcome(server_uuid=far.server, ok=True),))
+    conductor.report_progress(THIEF, (ProgressReport(server_uuid=far.server, epoch=1, percent=50),))
+    conductor.report_strangers(THIEF, OrphanReport(host=THIEF, found=(
+        FoundOrphan(kind=OrphanKind.GUEST, server_uuid=far.server, power_state=PowerState.RUNNING),)))
+    granted = conductor.may_proceed(THIEF, tuple(Permission(server_uuid=far.server, epoch=each) for each in range(9)))
+    assert not any(one.granted for one in granted)
+    time.sleep(3.0)  # super conductors carry what a cell has about every second
+    assert far.server_shown() == before and far.scene.cloud.guests(FIRST) >= {far.server}
+
+
+@across
+def test_host_when_its_node_has_the_uuid_of_another_cells_node_then_that_one_stays_as_it_was(far: Far) -> None:
+    """The cell's conductor cannot know; super conductors do not use what is reported."""
+    admin, uuid = far.scene.cloud.api("admin"), _node(far.scene, FIRST)
+    before = _hypervisor(admin, uuid)
+    far.scene.thief.conductor().report_inventory(THIEF, Inventory(
+        host=THIEF, host_id=far.scene.thief.host_id, version=10**9, nodes=(
+            Node(uuid=uuid, name=THIEF, hypervisor_type="QEMU", vcpus=4096),)))
+    far.scene.cloud.daemons["conductor"].wait_log(f"the capacity of host {THIEF} is not used", 15)
+    assert _hypervisor(admin, uuid) == before
+    assert [one["service"]["host"] for one in admin.get("/os-hypervisors/detail")["hypervisors"]
+            if one["id"] == uuid] == [FIRST]
+    far.scene.cloud.daemons["scheduler"].restart()  # which reads all hosts anew
+    far.goes_on()
+
+
+def _hypervisor(admin: Any, uuid: str) -> Any:
+    found = admin.get(f"/os-hypervisors/{uuid}")["hypervisor"]
+    return {name: value for name, value in found.items() if name != "uptime"}
 
 
 # -- floods
@@ -353,10 +488,10 @@ FLOOD = 20_000
 @pytest.mark.parametrize("what", UNPROVEN)
 def test_conductors_when_a_host_sends_20000_messages_that_prove_nothing_then_others_are_answered_in_time(
         scene: Scene, what: str) -> None:
-    log = scene.cloud.daemons["conductor"].log
+    log = scene.cloud.conductor_of(THIEF).log
     size = log.stat().st_size
-    channels = [kombu.Connection(hosts_url(scene.cloud.broker_url, THIEF).replace("rabbit://", "amqp://", 1)).channel()
-                for _ in range(2)]
+    channels = [kombu.Connection(hosts_url(scene.cloud.broker_of(THIEF), THIEF).replace("rabbit://", "amqp://", 1))
+                .channel() for _ in range(2)]
     with honest_beats(scene.cloud) as took:
         for number in range(FLOOD):
             message = {**UNPROVEN[what](), "version": "1.0", "_unique_id": f"flood{next(COUNT)}"}

@@ -30,7 +30,7 @@ HARMLESS = ("a call of control daemons", "a notification", "hearing all answers"
 
 @pytest.fixture(scope="module")
 def scene(make_cloud: Any) -> Iterator[Scene]:
-    yield from stolen(make_cloud(Plan(computes=2, upstream=True)).start())
+    yield from stolen(make_cloud(Plan(computes=3, upstream=True)).start())
 
 
 test_call_when_it_is_proven_for_another_host_then_refused_and_logged = \

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import sampling
 from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE, Client, Refused
 from tests.functional.cloud import Cloud, Plan
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.in_turn(5, 10)
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
-    return make_cloud(Plan(computes=2)).start()
+    return make_cloud(Plan(computes=2, cells=sampling.cells(2))).start()
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def usually(plan: Plan) -> Plan:
     """The plan in one process, which costs a run less; in one of five of a file's turns, and in a long run, with all
     daemons."""
     daemons = sampling.LONG or sampling.SEED // TURNS % DAEMONS_EVERY == 0
-    return plan if daemons else dataclasses.replace(plan, whole=True)
+    return plan if daemons else dataclasses.replace(plan, whole=True, cells=0)
 
 
 class WholeDaemon(Daemon):

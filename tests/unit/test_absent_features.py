@@ -12,7 +12,6 @@ import pytest
 
 from nova.api import absent
 from nova.conf._without_effect import table
-from nova.model.host import cells
 from nova.virt.libvirt import properties
 from nova.virt.libvirt.guest import definition
 from nova.virt.libvirt.moves import source_info
@@ -76,7 +75,6 @@ TRUE: dict[str, Callable[[], bool]] = {
     "this release has barbican": lacks("nova/clients", "vault", "castellan"),
     "is not implemented by this release": lambda: bool(absent.NOT_YET),
     "moves only disks in files and in Ceph": lambda: not source_info.STORES ^ {"file", "rbd"},
-    "this release serves one": lambda: len({cells.CELL}) == 1,
     "there is no Cinder: servers have no volumes": always,  # of the cloud that doctor looks at
     "Vault is not supported in this release": lacks("nova/clients", "vault", "castellan"),
     "Accelerators are not supported in this release": lacks("nova/clients", "cyborg", "arqs"),
@@ -86,7 +84,6 @@ TRUE: dict[str, Callable[[], bool]] = {
     "Mediated devices are not supported in this release": lacks("nova/virt", "mdev", "vgpu"),
     "Hyper-V, and there is no driver for it": lambda: not (prose.TOP / "nova/virt/hyperv").exists(),
     "Bare metal is not supported in this release": lacks("nova/virt", "ironic"),
-    "A cloud of this release has one cell.": lambda: len({cells.CELL}) == 1,
     "Intel TDX is not supported in this release": lambda: "intel-tdx" not in definition.POLICIES,
     "LXC is not supported in this release": lacks("nova/virt", "lxc"),
     "Volumes of ATA over Ethernet are not supported in this release": lacks("nova/virt", "aoe"),
@@ -114,7 +111,6 @@ TRUE: dict[str, Callable[[], bool]] = {
     "prints how long users were not served": always,
     "mostly that there is no Cinder and no Neutron": always,  # of the cloud that a test of clients makes
     "Servers on lvm are not resized or migrated in this release.": lambda: "lvm" not in source_info.STORES,
-    "the database with servers; this release has one.": always,
     "Traffic on the management network is not encrypted": always,
     "Not served yet: 501.": lambda: bool(absent.NOT_YET),
     "There is no driver.": lambda: not {path.name for path in (prose.TOP / "nova/virt").iterdir()} & {
