@@ -17,7 +17,7 @@ from stacklib.layout import PLAIN_STATE, Choices, Layout
 from stacklib.stages import Progress, Stage, last_step
 from testlib import budgets, reports
 from testlib.covered import Covered
-from testlib.parts import BUDGETS_S, CHECKS, CYCLES, FUZZ_S, GREEN_NATIVE_IN, PARTS, Part
+from testlib.parts import BUDGETS_S, CHECKS, CYCLES, FUZZ_S, GREEN_NATIVE_IN, LONG_TESTS, PARTS, Part
 from testlib.reports import Count
 from testlib.shares import Share, changed_in, seed_of, shares_of
 from testlib.turns import places
@@ -107,8 +107,10 @@ class Bench:
         folders = [folder for folder in part.folders if (TOP / folder).is_dir()]
         given = [word for word in extra if (TOP / word.split("::")[0]).exists()]
         print(f"-- {name}: {' '.join(given or folders)}", flush=True)
-        options = ["--durations=5", *self._chosen(), *self._selected(), *([] if given else ["--in-turn"]),
-                   *extra]
+        limit_s = part.test_s * (LONG_TESTS if self.long else 1)
+        # the method "thread" also ends a test that blocks in a C function or in eventlet's hub
+        options = ["--durations=5", f"--timeout={limit_s}", "--timeout-method=thread", *self._chosen(),
+                   *self._selected(), *([] if given else ["--in-turn"]), *extra]
         if (part.plain or part.beside) and not given:
             count, failed = self._side_by_side(self._shares(part), options)
         else:
@@ -147,7 +149,7 @@ class Bench:
         if count.passed:
             had = [place for of in CYCLES["tempest"] for place in places(of, self.seed, self.long)]
             self.covered.whole(had, None if count.failed else [])
-        return count
+        return count + self._counted("tests.tempest", ["--cells"]) if self.long and not extra else count
 
     def clients(self, extra: list[str]) -> Count:
         return self._counted("tests.clients", extra)

@@ -15,6 +15,9 @@ class Part(NamedTuple):
 
     ``green``: files and folders whose tests run in one more process in eventlet's mode, which the daemons with these
     modules use; one more plain process also runs some of their files.
+
+    ``test_s``: a test that takes longer, with its fixtures, ends its process with the stacks of all threads: a loop
+    without an end would cost the whole run.
     """
 
     folders: tuple[str, ...]
@@ -25,6 +28,7 @@ class Part(NamedTuple):
     plain: bool = False
     beside: tuple[str, ...] = ()
     green: tuple[str, ...] = ()
+    test_s: int = 1200
 
 
 #: Machine tests that run in parallel with the tests of the sandbox with two hosts, in this order: they need no sandbox,
@@ -41,16 +45,16 @@ GREEN = (*(f"tests/unit/{name}" for name in ("clients", "compute", "console", "m
 GREEN_NATIVE_IN = 8
 GREEN_WORKERS = 3  # and one more: they wait for programs and sockets half of the time
 PARTS = {
-    "unit": Part(("tests/unit", "tests/contract"), ("tests",), 2, plain=True, green=GREEN),
+    "unit": Part(("tests/unit", "tests/contract"), ("tests",), 2, plain=True, green=GREEN, test_s=600),
     # three on two cores: they wait for daemons half of the time
     "functional": Part(("tests/functional",), ("broker", "databases", "monitoring"), 3, ("clients",),
                        whole_files=True),
     "machine": Part(("tests/machine",), ("broker", "databases", "nextdoor", "clients", "hypervisor", "nova",
                                              "tests", "browser", "switch"), venvs=("neutron", "cinder"),
-                    beside=tuple(f"tests/machine/test_{name}.py" for name in BESIDE)),
-    "fresh": Part(("tests/fresh",), ("fresh", "tests")),
-    "installers": Part(("tests/installers",), ("fresh", "tests")),
-    "books": Part(("tests/books",), ("fresh", "tests")),
+                    beside=tuple(f"tests/machine/test_{name}.py" for name in BESIDE), test_s=2400),
+    "fresh": Part(("tests/fresh",), ("fresh", "tests"), test_s=3600),
+    "installers": Part(("tests/installers",), ("fresh", "tests"), test_s=3600),
+    "books": Part(("tests/books",), ("fresh", "tests"), test_s=7200),
     "tempest": Part((), ("broker", "databases", "nextdoor", "clients", "nova"), venvs=("clients", "tempest", "cinder")),
     "clients": Part((), ("gophercloud",), venvs=("judges", "ansible")),
     "mutations": Part((), ("tests", "broker", "databases")),
@@ -60,6 +64,7 @@ PARTS = {
 #: cheaper, or give the reason in the commit that raises the number. Twice as much fails the part.
 BUDGETS_S = {"unit": 410.0, "functional": 470.0}
 FUZZ_S = "600"
+LONG_TESTS = 6  # factor of `test_s` for a long run, whose tests have more cases each
 ORDER = ("check", "unit", "functional", "machine", "fresh", "installers", "tempest")
 #: Part -> the part that CI starts in parallel: it waits for downloads and installers, the key for daemons.
 BEGINS = {"functional": "fresh"}
@@ -82,6 +87,7 @@ BENCHES = {"bench": "tests.bench", "bench-scheduler": "tests.bench.scheduler",
            "bench-images": "tests.bench.images", "bench-nova-all": "tests.bench.whole",
            "bench-growth": "tests.bench.growth", "bench-ec2": "tests.bench.ec2",
            "bench-neighbours": "tests.bench.neighbours",
+           "bench-cells": "tests.bench.cells",
            "bench-objects": "tests.bench.object_puts"}
 #: name -> command, run with the test environment's programs
 CHECKS = {

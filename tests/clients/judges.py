@@ -13,6 +13,7 @@ from tests.clients import ansible_play, cloud, gophercloud, libcloud_driver, sam
 from tests.clients.place import Place
 from tests.clients.sample_data import Furnished
 from tests.clients.verdict import Known, Ran, Verdict, known, verdict
+from tests.fakes.wsgi_port import serving
 
 LISTS = Path(__file__).with_name("known")
 LOGS = Path(tempfile.gettempdir()) / "nova-clients-logs"  # of the last run's clouds and judges
@@ -82,7 +83,7 @@ def hear(name: str, venvs: Path, speed: float) -> Heard:
     place = Place(folder, venvs / judge.venv, judge.workers)
     with contextlib.ExitStack() as stack:
         made = stack.enter_context(cloud.running(folder, speed))
-        address = stack.enter_context(stand_ins.serving(made.endpoint("compute"))) if judge.services else ""
+        address = stack.enter_context(serving(stand_ins.StandIns(made.endpoint("compute")))) if judge.services else ""
         found = sample_data.create_sample_data(made, dict.fromkeys(judge.services, address))
         sample_data.write_clouds(made, folder / "clouds.yaml")
         for number in range(judge.workers):

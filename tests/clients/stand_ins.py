@@ -6,11 +6,7 @@ those tests run that only want to find such a service, or its first network. Tho
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from socketserver import ThreadingMixIn
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import requests
@@ -18,7 +14,6 @@ import webob
 
 from nova.model.base import Json
 
-HOST = "127.0.0.1"
 NETWORK, VOLUME = "/network", "/volume"
 #: service type in the catalogue -> (its name, path of its endpoint)
 SERVICES = {"network": ("neutron", NETWORK), "block-storage": ("cinder", f"{VOLUME}/v3")}
@@ -74,25 +69,3 @@ def versions(top: str, address: str) -> Json:
     if highest:
         one |= {"version": highest, "min_version": lowest}
     return {"versions": [one]}
-
-
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing: clients ask often."""
-
-
-@contextmanager
-def serving(compute: str) -> Iterator[str]:
-    """The address at which the stand-ins answer."""
-    with make_server(HOST, 0, StandIns(compute), server_class=_Server, handler_class=_Quiet) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://{HOST}:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()

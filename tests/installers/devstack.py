@@ -1,5 +1,6 @@
-"""devstack with ``CELLSV2_SETUP=singleconductor``, and grenade's upgrade of it: a user with sudo, the sources installed
-where they lie, uWSGI behind Apache, units of systemd named devstack@.
+"""devstack with each ``CELLSV2_SETUP``, and grenade's upgrade of it: a user with sudo, the sources installed where they
+lie, uWSGI behind Apache, units of systemd named devstack@. With ``superconductor``, its default, the API's tier has
+cell0, and cell1 has a broker's vhost and a conductor of its own.
 
 Played are stack.sh's steps for nova. Databases are made once only: stack.sh begins each run with new ones.
 """
@@ -10,7 +11,7 @@ import re
 
 from tests.fresh import layers, trees
 from tests.installers import devstack_files as files
-from tests.installers.devstack_files import BIN, CELL_CONF, CONF, DATA, DEST, STACK, VENV
+from tests.installers.devstack_files import BIN, CELL_CONF, CONF, DATA, DEST, SINGLE, STACK, SUPER, VENV, Setup
 from tests.installers.site import Site
 
 INSTALL_S, START_S, READY_S = 900.0, 120.0, 60.0
@@ -21,8 +22,6 @@ PACKAGES = ("sudo curl apache2 uwsgi uwsgi-plugin-python3 python3-venv python3-d
             "dosfstools e2fsprogs ovmf bubblewrap")
 #: What the services that come before nova have put into the one virtual environment of all.
 OF_OTHERS = "keystonemiddleware oslo.messaging oslo.policy oslo.config PyMySQL python-memcached systemd-python"
-#: In the order in which they are started.
-SERVICES = ("n-api", "n-sch", "n-api-meta", "n-novnc-cell1", "n-cond", "n-cpu")
 API, METADATA = "http://127.0.0.1/compute/v2.1/", "http://127.0.0.1:8775/"
 
 
@@ -35,17 +34,25 @@ def tree() -> layers.Made:
     return trees.prepared("devstack", command)
 
 
-def story(site: Site) -> str:
+def single(site: Site) -> str:
+    return story(site, SINGLE)
+
+
+def superconductor(site: Site) -> str:
+    return story(site, SUPER)
+
+
+def story(site: Site, setup: Setup) -> str:
     installed(site)
-    configured(site)
+    configured(site, setup)
     bootstrapped(site)
-    started(site)
-    healthy(site)
+    started(site, setup)
+    healthy(site, setup)
     site.boot("vm1")
     console(site)
     journal(site)
-    again(site)
-    upgraded(site)
+    again(site, setup)
+    upgraded(site, setup)
     assert site.status("vm1") == "ACTIVE"
     site.boot("vm2")
     return "stack.sh installs, and once more; grenade upgrades; a server of before lives on"
@@ -61,13 +68,13 @@ def installed(site: Site) -> None:
     as_stack(site, f"sudo ln -sf {BIN}/nova-manage {BIN}/privsep-helper /usr/local/bin")
 
 
-def configured(site: Site) -> None:
+def configured(site: Site, setup: Setup) -> None:
     """``configure_nova``, ``configure_rootwrap``, ``create_nova_accounts``, ``create_nova_conf``."""
     as_stack(site, files.FOLDERS)
     as_stack(site, files.ROOTWRAP)
-    for path, options in files.inis(site).items():
+    for path, options in files.inis(site, setup).items():
         site.ini(path, options, f"{STACK}:{STACK}", "0644")
-    for name, text in files.units().items():
+    for name, text in files.units(setup).items():
         site.write(f"/etc/systemd/system/devstack@{name}.service", text)
     site.write("/etc/apache2/sites-available/nova-api-wsgi.conf", files.APACHE)
     as_stack(site, "sudo a2enmod -q proxy proxy_uwsgi; sudo a2ensite -q nova-api-wsgi; sudo systemctl daemon-reload; "
@@ -98,16 +105,16 @@ def bootstrapped(site: Site, made: int = 0) -> None:
     assert said.status == made, said.last_words
 
 
-def started(site: Site) -> None:
+def started(site: Site, setup: Setup) -> None:
     """``start_nova_api``, ``start_nova_rest``, ``start_nova_compute``: enabled, started, waited for."""
-    for name in SERVICES:
+    for name in setup.services:
         as_stack(site, f"sudo systemctl enable -q devstack@{name} && sudo systemctl start devstack@{name}", START_S)
         if name == "n-api":
             site.wait_for(f"curl -g -k --noproxy '*' -s -o /dev/null -w '%{{http_code}}' {API}", r"^(?!503)\d{3}$",
                           READY_S)
 
 
-def healthy(site: Site) -> None:
+def healthy(site: Site, setup: Setup) -> None:
     """``is_nova_ready``, the discovery of hosts, the check before tempest; no unit has failed."""
     host = site.machine.ok("hostname").strip()
     site.wait_for(f". /srv/neighbours/openrc-admin; openstack compute service list --host {host} "
@@ -116,7 +123,7 @@ def healthy(site: Site) -> None:
     manage(site, f"--config-file {CONF} cell_v2 discover_hosts --verbose")
     as_stack(site, f"{BIN}/nova-status --config-file {CONF} upgrade check", START_S)
     site.machine.ok(f"curl -sf {METADATA} && curl -sf http://127.0.0.1:6080/vnc_lite.html")
-    assert set(site.machine.ok(f"systemctl is-active {units()}").split()) == {"active"}
+    assert set(site.machine.ok(f"systemctl is-active {units(setup)}").split()) == {"active"}
     assert not site.machine.ok("systemctl list-units --failed --no-legend 'devstack@*'")
 
 
@@ -133,39 +140,39 @@ def journal(site: Site) -> None:
     assert re.search(rf"INFO nova\.\S+ \[\x1b\[01;36m\S+ {request} \x1b\[00;36madmin admin", said), said[-2000:]
 
 
-def again(site: Site) -> None:
+def again(site: Site, setup: Setup) -> None:
     """All steps once more leave files, cells and processes as they are."""
-    before = state(site)
+    before = state(site, setup)
     installed(site)
-    configured(site)
+    configured(site, setup)
     bootstrapped(site, made=2)
-    started(site)
-    healthy(site)
-    assert state(site) == before
+    started(site, setup)
+    healthy(site, setup)
+    assert state(site, setup) == before
     assert site.status("vm1") == "ACTIVE"
 
 
-def state(site: Site) -> tuple[str, str, str]:
+def state(site: Site, setup: Setup) -> tuple[str, str, str]:
     """What a run may change."""
     return (site.machine.ok("find /etc/nova -type f -exec sha256sum {} + | sort"),
             manage(site, f"--config-file {CONF} cell_v2 list_cells --verbose"),
-            site.machine.ok(f"systemctl show -P MainPID {units()}"))
+            site.machine.ok(f"systemctl show -P MainPID {units(setup)}"))
 
 
-def upgraded(site: Site) -> None:
+def upgraded(site: Site, setup: Setup) -> None:
     """grenade: everything of nova stops, but for the guests; one reads the database meanwhile."""
     uuid = site.openstack("server show -f value -c id vm1").strip()
-    as_stack(site, f"sudo systemctl stop {units()}", START_S)
+    as_stack(site, f"sudo systemctl stop {units(setup)}", START_S)
     installed(site)
     for words in ("api_db sync", "db sync",
                   f"cell_v2 map_cell0 --database_connection '{files.database(site, 'nova_cell0')}'",
-                  f"cell_v2 simple_cell_setup --transport-url {site.broker_url}",
+                  f"cell_v2 simple_cell_setup --transport-url {site.broker(setup.vhost)}",
                   f"cell_v2 verify_instance --uuid {uuid}"):
         manage(site, f"--config-file {CONF} {words}")
     assert site.machine.run(f"{BIN}/nova-status --config-file {CONF} upgrade check", START_S, STACK).status < 2
-    started(site)
+    started(site, setup)
     manage(site, f"--config-file {CONF} db online_data_migrations")
-    healthy(site)
+    healthy(site, setup)
 
 
 def manage(site: Site, words: str) -> str:
@@ -177,5 +184,5 @@ def as_stack(site: Site, command: str, seconds: float = 60) -> str:
     return site.machine.ok(f"set -e; cd {DEST}; {command}", seconds, STACK)
 
 
-def units() -> str:
-    return " ".join(f"devstack@{name}" for name in SERVICES)
+def units(setup: Setup) -> str:
+    return " ".join(f"devstack@{name}" for name in setup.services)

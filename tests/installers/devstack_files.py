@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from tests.installers.site import Options, Site, rendered
 
@@ -13,6 +14,21 @@ CONF, CELL_CONF, CPU_CONF = "/etc/nova/nova.conf", "/etc/nova/nova_cell1.conf", 
 API_UWSGI, METADATA_UWSGI = "/etc/nova/nova-api-uwsgi.ini", "/etc/nova/nova-metadata-uwsgi.ini"
 SOCKET = "/var/run/uwsgi/nova-api.socket"
 HOST, REGION = "127.0.0.1", "RegionOne"
+
+
+
+class Setup(NamedTuple):
+    """``CELLSV2_SETUP``. ``database``: of the API's tier; ``vhost``: of cell1's broker; ``services``: what runs, in the
+    order in which it is started, the APIs first."""
+
+    database: str
+    vhost: str
+    services: tuple[str, ...]
+
+
+SINGLE = Setup("nova_cell1", "nova", ("n-api", "n-sch", "n-api-meta", "n-novnc-cell1", "n-cond", "n-cpu"))
+SUPER = Setup("nova_cell0", "nova_cell1",
+              ("n-api", "n-sch", "n-api-meta", "n-novnc-cell1", "n-super-cond", "n-cond-cell1", "n-cpu"))
 
 FOLDERS = f"""
     sudo install -d -o {STACK} /etc/nova
@@ -52,19 +68,20 @@ FORMATS = {
 }
 
 
-def inis(site: Site) -> Mapping[str, Options]:
-    """nova-cpu.conf is a copy of nova.conf, from which databases are taken."""
-    conf = nova_conf(site)
-    return {CONF: conf, CELL_CONF: cell_conf(site),
-            CPU_CONF: {**conf, "database": {}, "api_database": {}},
+def inis(site: Site, setup: Setup) -> Mapping[str, Options]:
+    """nova-cpu.conf is a copy of nova.conf, from which databases are taken, with cell1's broker."""
+    conf = nova_conf(site, setup)
+    cell = {"transport_url": site.broker(setup.vhost)}
+    return {CONF: conf, CELL_CONF: cell_conf(site, setup),
+            CPU_CONF: {**conf, "DEFAULT": {**conf["DEFAULT"], **cell}, "database": {}, "api_database": {}},
             API_UWSGI: {"uwsgi": {**UWSGI, "module": "nova.wsgi.osapi_compute:application", "socket": SOCKET,
                                   "chmod-socket": 666}},
             METADATA_UWSGI: {"uwsgi": {**UWSGI, "module": "nova.wsgi.metadata:application", "http": "0.0.0.0:8775",
                                        "http-chunked-input": "true", "http-auto-chunked": "true"}}}
 
 
-def nova_conf(site: Site) -> Options:
-    """Of all daemons but the cell's proxies and nova-compute; with one conductor, [database] is cell1's."""
+def nova_conf(site: Site, setup: Setup) -> Options:
+    """Of all daemons but those of the cell and nova-compute; with one conductor, [database] is cell1's."""
     return {
         "DEFAULT": {
             "state_path": f"{DATA}/nova", "instances_path": f"{DATA}/nova/instances", "debug": True,
@@ -78,7 +95,7 @@ def nova_conf(site: Site) -> Options:
             **FORMATS},
         "wsgi": {"api_paste_config": "/etc/nova/api-paste.ini"},
         "api": {"response_validation": "error"},
-        "database": {"connection": database(site, "nova_cell1")},
+        "database": {"connection": database(site, setup.database)},
         "api_database": {"connection": database(site, "nova_api")},
         "oslo_concurrency": {"lock_path": f"{DATA}/nova"},
         "oslo_policy": {"enforce_new_defaults": True},
@@ -109,10 +126,10 @@ def nova_conf(site: Site) -> Options:
     }
 
 
-def cell_conf(site: Site) -> Options:
-    """Of one cell: its database and the broker alone, and what its proxies listen on."""
-    return {"DEFAULT": {"debug": True, "transport_url": site.broker_url, "use_journal": True, "log_color": True,
-                        **FORMATS},
+def cell_conf(site: Site, setup: Setup) -> Options:
+    """Of one cell: its database and its broker alone, and what its proxies listen on."""
+    return {"DEFAULT": {"debug": True, "transport_url": site.broker(setup.vhost), "use_journal": True,
+                        "log_color": True, **FORMATS},
             "database": {"connection": database(site, "nova_cell1")},
             "conductor": {"workers": 1},
             "vnc": {"novncproxy_host": "0.0.0.0", "novncproxy_port": 6080}}
@@ -138,15 +155,19 @@ UWSGI = {
 UWSGI_UNIT = {"Type": "notify", "Restart": "always", "NotifyAccess": "all", "RestartForceExitStatus": 100}
 
 
-def units() -> Mapping[str, str]:
+def units(setup: Setup) -> Mapping[str, str]:
     """By the name after ``devstack@``. nova-compute's has libvirt's group."""
     daemons = {"n-sch": f"nova-scheduler --config-file {CONF}", "n-cond": f"nova-conductor --config-file {CONF}",
+               "n-super-cond": f"nova-conductor --config-file {CONF}",
+               "n-cond-cell1": f"nova-conductor --config-file {CELL_CONF}",
                "n-novnc-cell1": f"nova-novncproxy --config-file {CELL_CONF} --web /usr/share/novnc"}
     apis = {"n-api": f"--procname-prefix nova-api --ini {API_UWSGI}",
             "n-api-meta": f"--procname-prefix nova-api-meta --ini {METADATA_UWSGI}"}
-    return {**{name: unit(name, f"{BIN}/{command}") for name, command in daemons.items()},
-            **{name: unit(name, f"/usr/bin/uwsgi {words} --venv {VENV}", **UWSGI_UNIT) for name, words in apis.items()},
-            "n-cpu": unit("n-cpu", f"{BIN}/nova-compute --config-file {CPU_CONF}", Group="libvirt")}
+    known = {**{name: unit(name, f"{BIN}/{command}") for name, command in daemons.items()},
+             **{name: unit(name, f"/usr/bin/uwsgi {words} --venv {VENV}", **UWSGI_UNIT)
+                for name, words in apis.items()},
+             "n-cpu": unit("n-cpu", f"{BIN}/nova-compute --config-file {CPU_CONF}", Group="libvirt")}
+    return {name: known[name] for name in setup.services}
 
 
 def unit(name: str, command: str, **more: object) -> str:

@@ -24,7 +24,8 @@ class Scenario(NamedTuple):
 SCENARIOS: dict[str, Scenario] = {
     "charms": Scenario(charms.story, charms.tree),
     "debian": Scenario(debian.story, debian_packaging.tree),
-    "devstack": Scenario(devstack.story, devstack.tree),
+    "devstack": Scenario(devstack.superconductor, devstack.tree),
+    "devstack-single": Scenario(devstack.single, devstack.tree),
     "kolla-ansible": Scenario(kolla.story, kolla.tree),
     "openstack-ansible": Scenario(osa.story, osa.tree),
     "openstack-helm": Scenario(helm.story, helm.tree),

@@ -45,6 +45,14 @@ class Site:
         """The one ``transport_url`` that there is."""
         return f"rabbit://nova:{self.password('rabbit-nova')}@{self.broker_address}/nova"
 
+    def broker(self, vhost: str) -> str:
+        """The URL of a vhost, which is made where it is missing; ``nova`` is there."""
+        ctl = f"HOME={NEIGHBOURS_AT}/data/rabbitmq ERL_EPMD_PORT={PORTS['epmd']} ERL_EPMD_ADDRESS=127.0.0.1 " \
+              "/usr/lib/rabbitmq/bin/rabbitmqctl -q -n nova@localhost"  # with the node's cookie
+        self.machine.ok(f"{ctl} list_vhosts | grep -qx {vhost} || {{ {ctl} add_vhost {vhost} && "
+                        f"{ctl} set_permissions -p {vhost} nova '.*' '.*' '.*'; }}")
+        return f"{self.broker_url.rpartition('/')[0]}/{vhost}"
+
     @property
     def broker_address(self) -> str:
         return f"127.0.0.1:{PORTS['amqp']}"

@@ -1,10 +1,11 @@
 """Runs tempest's tests of a list against a sandbox on the fake driver: ``python -m tests.tempest [LIST]``.
 
 Without a list: compute.txt beside this file, of which every test must pass; a skipped one has not. With ``--guests``:
-guests.txt, against two hosts with libvirt, whose guests tempest logs in to. With ``--neutron``: neutron.txt, against a
-sandbox whose networks are Neutron's. With ``--volumes``: volumes.txt, against one with Cinder. With ``--guests`` and
-``--volumes``: guest_volumes.txt, guests whose volumes tempest writes and reads. With ``--nova-all``: compute.txt (or,
-with ``--neutron``, neutron.txt) against a whole cloud in one process, for which nobody needs root.
+guests.txt, against two hosts with libvirt, whose guests tempest logs in to. With ``--neutron``: neutron.txt, against
+a sandbox whose networks are Neutron's. With ``--cells``: the same list, against three cells of two hosts each. With
+``--volumes``: volumes.txt, against one with Cinder. With ``--guests`` and ``--volumes``: guest_volumes.txt, guests
+whose volumes tempest writes and reads. With ``--nova-all``: compute.txt (or, with ``--neutron``, neutron.txt) against
+a whole cloud in one process, for which nobody needs root.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ NETWORK, OUTSIDE, REGION = "private", "public", "RegionOne"  # as bin/stack name
 GIVEN = "NOVA_TEMPEST_STACK"
 FAKE = ("--sandbox", "--driver", "fake", "--computes", str(COMPUTES), "--no-demo")
 REAL = ("--sandbox", "--hosts", str(COMPUTES))
+CELLS = ("--sandbox", "--driver", "fake", "--cells", "3", "--computes", str(3 * COMPUTES), "--no-demo")
 VOLUMES = ("--volumes", "nfs")
 LOGS = Path(tempfile.gettempdir()) / "nova-tempest-logs"  # of the last sandbox's daemons
 UP_S, RUN_S = 900, 3600
@@ -61,10 +63,12 @@ KINDS = {
     (): Kind("compute", FAKE),
     ("guests",): Kind("guests", REAL),
     ("neutron",): Kind("neutron", (*FAKE, "--neutron")),
+    ("cells",): Kind("neutron", CELLS),
     ("volumes",): Kind("volumes", (*FAKE, *VOLUMES)),
     ("guests", "volumes"): Kind("guest_volumes", (*REAL, *VOLUMES)),
 }
-OPTIONS = {"guests": "against guests that run", "neutron": "on Neutron's networks", "volumes": "with Cinder's volumes"}
+OPTIONS = {"guests": "against guests that run", "neutron": "on Neutron's networks", "volumes": "with Cinder's volumes",
+           "cells": "over three cells"}
 AGENT = "hw_qemu_guest_agent=yes"  # which changes passwords
 #: A snapshot of a guest that is not there takes no time, but some tests must catch one while it is being saved.
 SLOW = {"rules": [{"call": "take_snapshot", "do": "delay", "seconds": 1.5}]}

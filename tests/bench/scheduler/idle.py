@@ -20,6 +20,7 @@ from nova.compute.reports.heartbeat import Heartbeats
 from nova.compute.service import ComputeParts, ComputeService
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.host_service import HostService
+from nova.conductor.hosts.api_side import DirectApiSide
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import ServiceRegistry
 from nova.conf import compute as compute_options
@@ -57,7 +58,7 @@ class Fleet:
         self.deps = Deps(api=databases.api, cell=databases.cell, settings=ConductorSettings(), host="bench",
                                   scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None,
                          certs=None)
-        self.deps.feed = Feed(self.deps)
+        self.deps.feed, self.deps.api_side = Feed(self.deps), DirectApiSide(self.deps)
         self.daemons = ServiceRegistry(self.deps, clock=self.clock.monotonic)
         self.bus.serve(ConductorHostRPC, HostService(self.deps, self.daemons))
         self.scheduler = SchedulerService(FromDatabase(self.deps.feed), scheduler_settings())
