@@ -51,10 +51,8 @@ def entries(tool: Tool) -> list[str]:
 def two(tool: Tool) -> Tool:
     """A cloud with two cells: "west" is the first."""
     tool.write("west.conf", "west", api=True)
-    tool.ok("west.conf", "api_db sync")
-    tool.ok("west.conf", "db sync")
     tool.write("east.conf", "east")
-    tool.ok("east.conf", "db sync")
+    tool.sync(nova_api="api", west="cell", east="cell")
     tool.ok("west.conf", "cell_v2 create_cell --name west")
     tool.ok("west.conf", f"cell_v2 create_cell --name east {urls(tool, 'east')}")
     return tool
@@ -314,8 +312,7 @@ def unrecorded(tool: Tool) -> Tool:
     """A cloud whose only cell, "west", has a host but no record, and the schema of another one, "east"."""
     tool.write("west.conf", "west", api=True)
     tool.write("east.conf", "east", api=True)
-    for file, command in (("west.conf", "api_db sync"), ("west.conf", "db sync"), ("east.conf", "db sync")):
-        tool.ok(file, command)
+    tool.sync(nova_api="api", west="cell", east="cell")
     on_api(tool, lambda tx: tx.execute(sa.insert(api_tables.providers).values(
         uuid=new_uuid(), name="h1", host="h1", host_id=new_uuid())))
     return tool

@@ -32,8 +32,7 @@ def two(tool: Tool, broker: str) -> Tool:
     """A cloud with the cells "west" and "east", each with a schema and a database of its own."""
     tool.write("west.conf", "west", api=True)
     tool.write("east.conf", "east")
-    for file, command in (("west.conf", "api_db sync"), ("west.conf", "db sync"), ("east.conf", "db sync")):
-        tool.ok(file, command)
+    tool.sync(nova_api="api", west="cell", east="cell")
     for name in ("west", "east"):
         tool.ok("west.conf", f"cell_v2 create_cell --name {name} --database_connection {tool.url(name)} "
                 f"--transport-url rabbit://nova:own-word@{broker}/{name}")

@@ -17,6 +17,7 @@ from nova.db.sql.engine import Database
 from nova.db.sql.types import utc_now
 from nova.manage import main, upgrade_checks
 from nova.rpc import transport
+from tests.fakes.databases import as_if_synced
 from tests.fakes.rows import new_uuid
 
 BROKER = "rabbit://nova:broker-word@h1:5672,nova:broker-word@h2:5672/nova"
@@ -57,6 +58,13 @@ class Tool(NamedTuple):
         code, out = self.call(files, words)
         assert code == 0, out
         return out
+
+    def sync(self, **schemas: str) -> None:
+        """Create databases, quickly: name -> schema."""
+        for name, schema in schemas.items():
+            database = Database(self.url(name))
+            as_if_synced(schema, database)
+            database.dispose()
 
     def check(self, *files: str) -> dict[str, upgrade_checks.UpgradeFinding]:
         """What ``nova-status upgrade check`` finds."""
