@@ -19,7 +19,7 @@ from tests.fresh.machine import Machine, Said, kill
 #: Without a hypervisor, and with one: then it ends with a guest that answers.
 SMALL = "bin/stack up --driver fake --computes 1 --no-demo"
 WHOLE = "bin/stack up"
-UP_S, WHOLE_S = 600, 1200  # on a machine that others use, too
+UP_S, WHOLE_S = 1200, 1800  # with all packages to install, on a machine whose processors and disk others use, too
 Story = Callable[[Machine], str]
 LISTENER = """exec python3 -c "
 import socket, time

@@ -1,5 +1,8 @@
-"""kolla-ansible, without cells: its own playbook, roles, templates and filter, from PyPI, install this; its images' own
-start scripts, from PyPI as well, start it.
+"""kolla-ansible, with cells and without them: its own playbook, roles, templates and filter, from PyPI, install this;
+its images' own start scripts, from PyPI as well, start it.
+
+With cells, the API's tier has cell0 and a super conductor, and the conductor of the other cell has the api database,
+too. Both have one broker and vhost, which is kolla's default.
 
 Played are the image (the machine's own tree, in which the steps of kolla's Dockerfiles for nova are done) and the
 engine of containers (``kolla_parts``). A proxy for databases, HAProxy, the containers for sshd and libvirtd, and
@@ -7,6 +10,9 @@ settings of the kernel, which is not the machine's own, are left out.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from tests.fresh import layers, trees
 from tests.installers.site import Site
@@ -38,6 +44,17 @@ GLOBALS = {
     "set_sysctl": "no", "nova_compute_startup_delay": "5", "openstack_service_workers": "1"}
 
 
+class Setup(NamedTuple):
+    """``options``: further ones of globals.yml; ``containers``: what has to run."""
+
+    options: Mapping[str, str]
+    containers: tuple[str, ...]
+
+
+PLAIN = Setup({}, CONTAINERS)
+CELLS = Setup({"enable_cells": "yes"}, (*CONTAINERS, "nova_super_conductor"))
+
+
 def tree() -> layers.Made:
     """What the machine that plays needs, and the packages of the images; nothing of nova."""
     command = (f"apt-get -q -y update && DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "
@@ -47,20 +64,29 @@ def tree() -> layers.Made:
     return trees.prepared("kolla", command)
 
 
-def story(site: Site) -> str:
+def plain(site: Site) -> str:
+    return story(site, PLAIN)
+
+
+def cells(site: Site) -> str:
+    return story(site, CELLS)
+
+
+def story(site: Site, setup: Setup) -> str:
     image_built(site)
-    configured(site)
+    configured(site, setup)
     played(site, "deploy")
-    healthy(site)
+    healthy(site, setup)
     site.boot("vm1")
-    before = pids(site)
+    before = pids(site, setup)
     again = played(site, "deploy")
-    assert pids(site) == before and site.status("vm1") == "ACTIVE"
+    assert pids(site, setup) == before and site.status("vm1") == "ACTIVE"
     assert "RUNNING HANDLER" not in again
     played(site, "upgrade")
-    healthy(site)
+    healthy(site, setup)
     assert site.status("vm1") == "ACTIVE"
     site.boot("vm2")
+    assert servers_by_cell(site) == ["nova 2", "nova_cell0 0"]
     return "kolla-ansible deploys, deploys again and upgrades; a server of before lives on"
 
 
@@ -89,13 +115,13 @@ def image_built(site: Site) -> None:
         """, MADE_S)
 
 
-def configured(site: Site) -> None:
+def configured(site: Site, setup: Setup) -> None:
     """The engine, an inventory of one machine, and what an operator writes into globals.yml and passwords.yml."""
     password = site.password("admin")
     site.sql(f"CREATE USER IF NOT EXISTS 'root'@'%' IDENTIFIED BY '{password}';"
              "GRANT ALL PRIVILEGES ON *.* TO 'root'@'%' WITH GRANT OPTION;")
-    given = {**GLOBALS, "rabbitmq_port": site.broker_address.rpartition(":")[2], "rabbitmq_user": "nova",
-             "database_port": site.database_address.rpartition(":")[2], "om_rpc_vhost": "nova"}
+    given = {**GLOBALS, **setup.options, "rabbitmq_port": site.broker_address.rpartition(":")[2],
+             "rabbitmq_user": "nova", "database_port": site.database_address.rpartition(":")[2], "om_rpc_vhost": "nova"}
     site.write("/etc/kolla/globals.yml", "".join(f'{key}: "{value}"\n' for key, value in given.items()))
     site.write("/etc/openstack/clouds.yaml", CLOUDS.format(keystone=site.url("keystone")))
     own = {"keystone_admin_password": password, "database_password": password,
@@ -123,17 +149,24 @@ def played(site: Site, action: str) -> str:
     return said.text
 
 
-def healthy(site: Site) -> None:
+def healthy(site: Site, setup: Setup) -> None:
     """`kolla-ansible check`: each container runs, and its health check passes."""
-    site.wait_for("docker exec nova_conductor healthcheck_port nova-conductor "
-                  f"{site.broker_address.rpartition(':')[2]} && echo well", "well")
-    for name in CONTAINERS:
+    for name in setup.containers:
+        if name.endswith("conductor"):
+            site.wait_for(f"docker exec {name} healthcheck_port nova-conductor "
+                          f"{site.broker_address.rpartition(':')[2]} && echo well", "well")
         assert int(site.machine.ok(f"docker inspect -f '{{{{ .State.Pid }}}}' {name}"))
     played(site, "check")
 
 
-def pids(site: Site) -> dict[str, str]:
-    return {name: site.machine.ok(f"docker inspect {name}").strip() for name in CONTAINERS}
+def pids(site: Site, setup: Setup) -> dict[str, str]:
+    return {name: site.machine.ok(f"docker inspect {name}").strip() for name in setup.containers}
+
+
+def servers_by_cell(site: Site) -> list[str]:
+    """Databases of cells, each with the number of its servers."""
+    return [f"{name} {site.sql(f'SELECT COUNT(*) FROM {name}.servers WHERE deleted = 0').strip()}"
+            for name in ("nova", "nova_cell0")]
 
 
 def logs(site: Site) -> str:

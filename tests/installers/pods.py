@@ -53,6 +53,10 @@ class Pods:
         if not first_out:
             self._end(former)
 
+    def end(self, name: str) -> None:
+        """``kubectl delete`` of what keeps it running."""
+        self._end(self._running.pop(name))
+
     def pid(self, name: str) -> int:
         """Of the process that the unit started; 0 where none runs."""
         return int(self.site.machine.ok(f"systemctl show -P MainPID {self._running[name]}"))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.fresh import layers, trees
-from tests.installers import charms, debian, debian_packaging, devstack, helm, kolla, osa, puppet
+from tests.installers import charms, debian, debian_packaging, devstack, helm, kolla, nova_operator, osa, puppet
 from tests.installers.site import Site
 
 #: For the table at the end of a run: name of a scenario, its seconds, how it ended.
@@ -26,7 +26,9 @@ SCENARIOS: dict[str, Scenario] = {
     "debian": Scenario(debian.story, debian_packaging.tree),
     "devstack": Scenario(devstack.superconductor, devstack.tree),
     "devstack-single": Scenario(devstack.single, devstack.tree),
-    "kolla-ansible": Scenario(kolla.story, kolla.tree),
+    "kolla-ansible": Scenario(kolla.plain, kolla.tree),
+    "kolla-ansible-cells": Scenario(kolla.cells, kolla.tree),
+    "nova-operator": Scenario(nova_operator.story, nova_operator.tree),
     "openstack-ansible": Scenario(osa.story, osa.tree),
     "openstack-helm": Scenario(helm.story, helm.tree),
     "puppet": Scenario(puppet.story, debian_packaging.tree),
