@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from nova import errors, failures
 from nova.cmd.conductor_hosts import cells_wrap, configured_urls
@@ -19,7 +19,7 @@ from nova.conf.database import DatabaseUrl
 from nova.db.host import cell_mappings
 from nova.db.schema import migrate
 from nova.db.sql.engine import Database
-from nova.model.host.cell_urls import of_one_database
+from nova.model.host.cell_urls import filled, of_one_database
 from nova.model.host.cells import CELL, CELL0, CellMapping
 from nova.model.host.sealed_cells import url_of
 
@@ -88,6 +88,59 @@ def of_cell(options: Options, url: str) -> Database:
     database = database_of(options, "cell") if own else Database(_usable(url), schema="cell")
     migrate.check("cell", database)
     return database
+
+
+def recorded_cell(options: Options, uuid: str) -> Database:
+    """Return the database of the recorded cell with this UUID. Raises cell.NotOne if there is none; config.Missing,
+    config.Unusable, daemon.DbSchemaBehind and others."""
+    api = synced(options, "api")
+    try:
+        with api.reading() as tx:
+            known = cell_mappings.known(tx)
+        if uuid not in known:
+            raise errors.cell.NotOne(count=0, cell=uuid)
+        return of_cell(options, url_of(cells_wrap(options, api), known[uuid], "database_connection",
+                                       configured_urls(options)))
+    finally:
+        api.dispose()
+
+
+def given_cell(options: Options, url: str) -> Database:
+    """Return the cell database of ``--database_connection``, a URL or a template of the configured one. Raises
+    config.Unusable."""
+    with failures.replaced(ValueError, lambda error: errors.config.Unusable(option="--database_connection",
+                                                                            reason=f"{error}.")):
+        return Database(str(DatabaseUrl()(filled(url, options.database.connection or ""))), schema="cell")
+
+
+class CellsOfBackup(NamedTuple):
+    """The cell whose database a backup has, and the recorded cells whose databases it does not have. ``apart``: its
+    database is not ``[database]``."""
+
+    uuid: str
+    apart: bool
+    others: Sequence[CellMapping]
+
+
+def cells_of_backup(options: Options, cell: Database) -> CellsOfBackup:
+    """Return the cell of this database, and the others by name. Cell0 is one of them only if servers begin there. If no
+    key decrypts the records, the cells cannot be told apart: no UUID, and no others."""
+    api = synced(options, "api")
+    try:
+        with api.reading() as tx:
+            known = [one for one in cell_mappings.known(tx).values() if one.uuid != CELL0 or one.is_entry]
+        apart = not of_one_database(cell.url, options.database.connection or "")
+        if len(known) < 2:
+            return CellsOfBackup(CELL, apart, ())
+        with contextlib.suppress(errors.config.CellUrlSealed, errors.config.GeneratedCellKey):
+            wrap, urls = cells_wrap(options, api), configured_urls(options)
+            mine = {one.uuid for one in known
+                    if of_one_database(url_of(wrap, one, "database_connection", urls), cell.url)}
+            others = sorted((one for one in known if one.uuid not in mine), key=lambda one: one.name)
+            return CellsOfBackup(min(mine, key=lambda uuid: uuid != CELL, default=""), apart, others)
+        return CellsOfBackup("", apart, ())
+    finally:
+        api.dispose()
 
 
 def _usable(url: str) -> str:

@@ -8,7 +8,9 @@ database, a conductor and compute hosts of their own, which are added while the 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -123,6 +125,23 @@ class CellCloud(Cloud):
         daemon.start().ready()
         wait_until(f"{host} is up", lambda: service in self.up(), ADDED_S, 0.3)
 
+    def restore_cell(self, cell: OtherCell, file: Path) -> str:
+        """Restore a cell's backup into a new database and let its conductor go on with that, as an operator does; what
+        the command printed."""
+        conductor, control = self.daemons[cell.conductor], f"ctl-{cell.name}"
+        conductor.kill()
+        url = self.backends.database(self.plan.database).create(f"again_{os.urandom(3).hex()}")
+        said = self.manage("restore", str(file), "--database_connection", url, "--yes")
+        self.manage("cell_v2", "update_cell", "--cell_uuid", cell.uuid, "--database_connection", url)
+        with self._configured_as(cell.place._replace(urls={**cell.place.urls, "database": url})):
+            self.configure(control)
+        conductor.start().ready()
+        stores = Stores({**self.database_urls, "database": url})
+        self._exit.callback(stores.close)
+        self.stores.others[self.others.index(cell)] = stores.cell
+        self.others[self.others.index(cell)] = cell._replace(stores=stores)
+        return said
+
     def _start(self, cell: OtherCell, hosts: dict[str, str]) -> None:
         for name, host in hosts.items():
             self._add(name, "conductor" if name == cell.conductor else "compute", host)
@@ -176,6 +195,6 @@ class CellCloud(Cloud):
         ports = [f"{port['id']} of {port['device_id']}" for port in self.networks.ports()]
         return super().leftovers() | ({"ports": ports} if ports else {})
 
-    def boot_on(self, host: str, name: str) -> str:
+    def boot_on(self, host: str, name: str, **fields: Any) -> str:
         """Boot a server on this host and wait until it is ACTIVE; its UUID."""
-        return str(self.api(ADMIN).boot(name, host=host)["id"])
+        return str(self.api(ADMIN).boot(name, host=host, **fields)["id"])

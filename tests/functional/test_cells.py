@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,6 +200,42 @@ def test_host_when_it_moves_to_another_cell_then_its_guests_run_on_and_its_serve
     assert admin.show(later)["OS-EXT-SRV-ATTR:instance_name"] != before["OS-EXT-SRV-ATTR:instance_name"]
     assert later in live(other.stores)
     admin.remove(uuid, later)
+
+
+def test_cell_when_it_is_restored_from_an_older_backup_then_nothing_gets_stuck(
+        cloud: CellCloud, other: OtherCell, tmp_path: Path) -> None:
+    admin, file = cloud.api(ADMIN), tmp_path / "backup"
+    kept, gone, near = cloud.boot_on("host2", "kept"), cloud.boot_on("host2", "gone"), cloud.boot_on("host1", "near")
+    cloud.manage("backup", str(file), "--cell_uuid", other.uuid)
+    for _ in range(2):  # the host has seen newer epochs than the backup has
+        admin.act(kept, "reboot", {"type": "HARD"})
+        admin.settled(kept, "ACTIVE")
+    admin.remove(gone)
+    came = cloud.boot_on("host2", "came", metadata={"role": "web"})
+
+    said = cloud.restore_cell(other, file)
+    assert f"Delete them again: {gone}" in said and f"orphan adopt: {came}" in said
+    wait_until("the cell is served again", lambda: in_time(lambda: admin.show(kept)["status"]) == "ACTIVE", 60, 0.5)
+    hosts = {("nova-compute", host) for host in ("host1", "host2")}
+    wait_until("its hosts are up", lambda: hosts <= cloud.up(), 60, 0.5)
+    for uuid in (kept, near):
+        admin.act(uuid, "reboot", {"type": "HARD"})
+        assert admin.settled(uuid)["status"] == "ACTIVE", "the host took the order for an old one"
+    assert gone in {one["id"] for one in admin.servers()}
+    admin.remove(gone)
+
+    def found() -> dict[str, Any] | None:
+        listed = json.loads(cloud.manage("orphan", "list", "--now", "--json"))
+        return next((one for one in listed if one["server_uuid"] == came), None)
+    orphan = wait_until("the host has reported the orphan", found, 60)
+    assert "It is done." in cloud.manage("orphan", "adopt", str(orphan["id"]), "--yes")
+    assert admin.show(came)["metadata"] == {"role": "web"}
+    assert "Every allocation belongs" in cloud.manage("placement", "audit")
+    new = cloud.boot_on("host2", "new")
+    admin.remove(kept, came, near, new)
+    used = cloud.stores.rows("api", sa.select(api.ledger.c.server_uuid).where(
+        api.ledger.c.server_uuid.in_([kept, gone, came, near, new]), api.ledger.c.closed == sa.false()))
+    assert not used and not cloud.guests("host2") & {kept, gone, came, new}
 
 
 # -- deployment tools' layout: the API tier's database is cell0's

@@ -10,7 +10,7 @@ import datetime
 from dataclasses import replace
 
 from tests.fresh import layers, trees
-from tests.installers.nova_operator_files import APACHE, PORTS, Cell, Plane
+from tests.installers.nova_operator_files import APACHE, LOGS, PORTS, Cell, Plane
 from tests.installers.pods import Pod, Pods
 from tests.installers.site import READY_S, Site
 
@@ -85,9 +85,12 @@ def story(site: Site) -> str:
 
 # --- the image --------------------------------------------------------------------------------------------------------
 def image_built(site: Site) -> None:
-    """With a folder for logs, of the user nova, who reaches libvirt."""
+    """As the packages leave it: folders of the user nova, who reaches libvirt, and nova-rootwrap by sudo."""
     site.machine.ok(f"cp -r /root/nova /tmp/source && {IMAGE}/bin/pip install -q /tmp/source && "
-                    "install -d -o nova -g nova /var/lib/nova /var/log/nova && usermod -a -G libvirt nova", MADE_S)
+                    f"ln -sf {IMAGE}/bin/nova-rootwrap {IMAGE}/bin/privsep-helper /usr/bin/ && "
+                    f"install -d -o nova -g nova /var/lib/nova {LOGS} && usermod -a -G libvirt nova", MADE_S)
+    site.write("/etc/sudoers.d/nova", "Defaults:nova !requiretty\n"
+               "nova ALL = (root) NOPASSWD: /usr/bin/nova-rootwrap /etc/nova/rootwrap.conf *\n", mode="0440")
 
 
 # --- what the operator does -------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from tests.installers.site import Options, Site, rendered
 
 CONFIG, APACHE = "/srv/operator", "/etc/httpd/conf/httpd.conf"
 PORTS = {"nova-api": 8774, "nova-metadata": 8775, "nova-novncproxy": 6080}
-#: Debian's modules, and the image's virtual environment.
-MODULES, HOME = "/usr/lib/apache2/modules", "/var/lib/openstack"
+#: Debian's modules, the image's virtual environment, a volume that a second container reads.
+MODULES, HOME, LOGS = "/usr/lib/apache2/modules", "/var/lib/openstack", "/var/log/nova"
 HTTPD = """ServerRoot /tmp/apache
 PidFile /tmp/apache/pid
 ServerName 127.0.0.1
@@ -18,7 +18,7 @@ Listen 127.0.0.1:{port}
 User nova
 Group nova
 {modules}
-ErrorLog /dev/stderr
+ErrorLog "|/bin/cat"
 WSGISocketPrefix /tmp/apache/wsgi
 <VirtualHost *:{port}>
     WSGIDaemonProcess {name} processes=2 threads=1 display-name={name} python-home={home}
@@ -57,7 +57,7 @@ class Plane:
             "project_domain_name": "Default", "user_domain_name": "Default"}
         api = self._api_databases() | self._cell_database(self.cell("cell0"))
         cell1 = self._cell_database(self.cell("cell1"))
-        self._write("nova-api", self._shared("cell0"), api, {"DEFAULT": {"log_file": "/var/log/nova/nova-api.log"}})
+        self._write("nova-api", self._shared("cell0"), api, {"DEFAULT": {"log_file": f"{LOGS}/nova-api.log"}})
         self._write("nova-scheduler", self._shared("cell0"), api)
         self._write("nova-metadata", self._shared("cell1"), cell1, {"api": {"local_metadata_per_cell": "false"}})
         self._write("nova-cell1-novncproxy", self._shared("cell1"), cell1)
@@ -73,11 +73,12 @@ class Plane:
         """A pod's /etc/nova: an empty nova.conf, and all that it says in a folder beside it."""
         own = f"{CONFIG}/{name}"
         found = {"/etc/nova/nova.conf": f"{CONFIG}/empty", "/etc/nova/nova.conf.d/01-nova.conf": f"{own}/01-nova.conf",
-                 "/etc/nova/api-paste.ini": "/root/nova/etc/nova/api-paste.ini"}
+                 **{f"/etc/nova/{one}": f"/root/nova/etc/nova/{one}"
+                    for one in ("api-paste.ini", "rootwrap.conf", "rootwrap.d")}}
         return found | ({APACHE: f"{own}/httpd.conf"} if name in PORTS else {})
 
     def pod(self, name: str, script: str) -> Pod:
-        return Pod(name, script, self.mounted(name))
+        return Pod(name, script, self.mounted(name), folders={LOGS: LOGS})
 
     def job(self, name: str, script: str, cell: Cell, removed: Cell | None = None) -> Pod:
         """A job has both databases, of ``cell``. ``removed``: the cell that it is about, if that is another one."""

@@ -79,8 +79,8 @@ def _proven(deps: Deps, found: Sequence[Difference]) -> list[Difference]:
 
 
 def _give_back(deps: Deps, stores: Stores, proven: Sequence[Difference]) -> None:
-    """Release these allocations. Each is checked again under its ledger row's lock; a closed row is never opened
-    again."""
+    """Release these allocations. Each is checked again under its ledger row's lock: an operator may have imported the
+    guest meanwhile."""
     for uuid in sorted({one.server for one in proven}):
         allocation_audit.audit(stores, uuid, (ORPHAN,))
     for one in proven:

@@ -15,7 +15,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import allocation_audit, orphans
 from nova.conductor.upkeep.allocation_audit import Stores
 from nova.db.host import aggregates
-from nova.db.quota import ledger
+from nova.db.quota import ledger, server_cells
 from nova.db.schema import api_rebuild
 from nova.db.server import guest_takeovers, servers
 from nova.db.server.guest_takeovers import GuestLocation
@@ -142,14 +142,15 @@ class GuestTakeovers:
         rows.take_over(tx, found.row.id)
 
     def _count(self, found: _Found) -> None:
-        """Ensure that the server has a ledger row with this epoch. The row exists unless the api database is older
-        too."""
+        """Ensure that the server has an open ledger row with this epoch. Without a record in the cell the row may have
+        been closed meanwhile; it does not exist if the api database is older too."""
         with self.deps.cell.reading() as cell:
             [row] = api_rebuild.proofs(cell, [found.order.server_uuid])
 
         def work(tx: Connection) -> None:
             if api_rebuild.without_ledger_row(tx, [row]):
                 api_rebuild.open_rows(tx, [row], self.deps.cell_uuid)
+            server_cells.reopen(tx, [row.uuid], self.deps.cell_uuid)
             ledger.raise_epochs(tx, {row.uuid: found.epoch})
         self.deps.api.transact(work)
 

@@ -75,7 +75,8 @@ def opened_lately(tx: Connection, uuids: Sequence[str]) -> set[str]:
 
 
 def closed(tx: Connection, uuids: Sequence[str]) -> set[str]:
-    """Return those of the servers whose ledger row is closed: they are deleted, and the row is never reopened."""
+    """Return those of the servers whose ledger row is closed: they are deleted. Only a restore of an older cell, and an
+    import of a guest by an operator, open a row again."""
     return set(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.server_uuid.in_(list(uuids)),
                                                                 ledger.c.closed == sa.true())).scalars())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -18,6 +19,26 @@ def cells_of(tx: Connection, uuids: Collection[str]) -> dict[str, str]:
     """Return the cell of each of these servers, closed rows included; servers without a row are left out."""
     rows = tx.execute(sa.select(ledger.c.server_uuid, ledger.c.cell).where(ledger.c.server_uuid.in_(uuids)))
     return {row.server_uuid: row.cell or CELL for row in rows}
+
+
+class Home(NamedTuple):
+    """A server's cell by its ledger row. ``closed``: the server was deleted."""
+
+    cell: str
+    closed: bool
+
+
+def homes(tx: Connection, uuids: Collection[str]) -> dict[str, Home]:
+    """Return the homes of these servers; servers without a row are left out."""
+    rows = tx.execute(sa.select(ledger.c.server_uuid, ledger.c.cell, ledger.c.closed)
+                      .where(ledger.c.server_uuid.in_(uuids)))
+    return {row.server_uuid: Home(row.cell or CELL, row.closed) for row in rows}
+
+
+def reopen(tx: Connection, uuids: Collection[str], cell: str) -> None:
+    """Record that these servers are in this cell and, if their rows were closed, that quota counts them again."""
+    tx.execute(sa.update(ledger).where(ledger.c.server_uuid.in_(uuids))
+               .values(closed=False, closed_at=None, cell=cell))
 
 
 def move_to_cell(tx: Connection, epochs: Mapping[str, int], old: str, new: str) -> set[str]:

@@ -1,4 +1,5 @@
-"""Backup of both databases to one file, and restore: rows as stored, on any supported database product.
+"""Backup of databases to one file, and restore: rows as stored, on any supported database product. A file has the api
+database and a cell's, or one cell's alone.
 
 The file is compressed JSON, one value a line: a head, each table's columns and rows, and an end with row counts. Rows
 are restored into empty tables of the same schema revisions. Hosts may have continued since the backup
@@ -30,7 +31,8 @@ from nova.db.sql.engine import Database
 from nova.db.sql.types import Json
 from nova.model.base import Time, utcnow
 
-FORMAT = 1
+FORMAT = 2
+READ = (1, FORMAT)  # formats; the heads of format 1 have no cell
 TABLES = {"api": api_tables.metadata, "cell": cell_tables.metadata}
 BATCH = 500
 TRIES = 20  # attempts to find a moment in which no operation progressed between the two snapshots
@@ -39,44 +41,49 @@ TRIES = 20  # attempts to find a moment in which no operation progressed between
 class BackupHead(NamedTuple):
     """The head of a backup file. ``one_moment``: no operation progressed between the two databases' snapshots;
     otherwise they are ``gap_ms`` apart, the cell's first, and operations in between are repaired as after a crash.
-    ``schemas``: the schema revisions."""
+    ``schemas``: the schema revisions of the databases that the file has. ``cell``: the cell's UUID; empty if it is not
+    known. ``apart``: ``[database]`` was another database than the cell's."""
 
     release: str
     taken_at: str
     schemas: Mapping[str, str]
     one_moment: bool
     gap_ms: int
+    cell: str = ""
+    apart: bool = False
+
+    @property
+    def of_cell(self) -> bool:
+        """Return whether the file has no api database."""
+        return "api" not in self.schemas
 
 
-class Databases(NamedTuple):
-    api: Database
-    cell: Database
-
-    def of(self, schema: str) -> Database:
-        """Return the database of ``schema``, "api" or "cell"."""
-        return self.api if schema == "api" else self.cell
+#: Schema ("cell", and "api" unless the file is one cell's) -> its database.
+Databases = Mapping[str, Database]
 
 
 # -- writing
 
 
-def write(databases: Databases, path: Path, release: str) -> tuple[BackupHead, Counter[str]]:
+def write(databases: Databases, path: Path, release: str, cell: str = "", apart: bool = False
+          ) -> tuple[BackupHead, Counter[str]]:
     """Write the backup file, readable only by its owner from the start; return its head and the rows by table. Daemons
-    may keep running. An unfinished file has another name (``.part``). Raises FileExistsError, OSError or
-    errors.daemon.DbSchemaBehind."""
+    may keep running. An unfinished file has another name (``.part``). ``cell``, ``apart``: see :class:`BackupHead`.
+    Raises FileExistsError, OSError or errors.daemon.DbSchemaBehind."""
     if path.exists():
         raise FileExistsError(path)
-    for schema in TABLES:
-        migrate.check(schema, databases.of(schema))
+    for schema, database in databases.items():
+        migrate.check(schema, database)
     part = path.with_name(path.name + ".part")
     with _snapshots(databases) as taken, _new_file(part) as file:
         head = BackupHead(release, utcnow().isoformat(), {
-            schema: migrate.current(schema, databases.of(schema)) or "" for schema in TABLES}, *taken.moment)
+            schema: migrate.current(schema, database) or "" for schema, database in databases.items()},
+            *taken.moment, cell, apart)
         counts = Counter[str]()
         with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=3, filename="") as packed:
             _line(packed, {"nova-backup": FORMAT, **head._asdict()})
-            for schema, metadata in TABLES.items():
-                for table in metadata.sorted_tables:
+            for schema in databases:
+                for table in TABLES[schema].sorted_tables:
                     name = f"{schema}.{table.name}"
                     counts[name] = _write_table(packed, name, table, taken.connections[schema])
             _line(packed, {"end": counts})
@@ -136,11 +143,14 @@ def _snapshots(databases: Databases) -> Iterator[_Snapshots]:
     for attempt in range(TRIES):
         with contextlib.ExitStack() as stack:
             began = utcnow()
-            cell = stack.enter_context(_snapshot(databases.cell))
+            cell = stack.enter_context(_snapshot(databases["cell"]))
+            if "api" not in databases:
+                yield _Snapshots({"cell": cell}, (True, 0))
+                return
             before = _progress(cell)
-            api = stack.enter_context(_snapshot(databases.api))
+            api = stack.enter_context(_snapshot(databases["api"]))
             gap_ms = int((utcnow() - began).total_seconds() * 1000)
-            with databases.cell.reading() as tx:
+            with databases["cell"].reading() as tx:
                 still = _progress(tx) == before
             if still or attempt == TRIES - 1:
                 yield _Snapshots({"api": api, "cell": cell}, (still, gap_ms))
@@ -175,7 +185,7 @@ class BackupFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         first = next(self._lines(), None)
-        if not isinstance(first, dict) or first.pop("nova-backup", None) != FORMAT:
+        if not isinstance(first, dict) or first.pop("nova-backup", None) not in READ:
             raise errors.daemon.BackupUnreadable(path=path, reason="it has no backup header of this format")
         self.head = BackupHead(**first)
 
@@ -241,8 +251,7 @@ def _time(value: str | None) -> Time | None:
 def make_schemas(databases: Databases, head: BackupHead) -> None:
     """Create the file's schema revisions in empty databases. Raises errors.daemon.RestoreNotEmpty if there are rows or
     newer schemas."""
-    for schema, metadata in TABLES.items():
-        database = databases.of(schema)
+    for schema, database in databases.items():
         if migrate.current(schema, database) is None:
             migrate.sync(schema, database, head.schemas[schema])
         if migrate.current(schema, database) != head.schemas[schema]:
@@ -250,7 +259,7 @@ def make_schemas(databases: Databases, head: BackupHead) -> None:
                                                 f"the backup has {head.schemas[schema]}")
         with database.reading() as tx:
             there = set(sa.inspect(tx).get_table_names())
-            for table in metadata.sorted_tables:  # some may be newer than the backup's schema
+            for table in TABLES[schema].sorted_tables:  # some may be newer than the backup's schema
                 if table.name in there and tx.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first():
                     raise errors.daemon.RestoreNotEmpty(schema=schema, what=f"rows in {table.name}")
 
@@ -262,7 +271,7 @@ def read_into(databases: Databases, file: BackupFile) -> Iterator[tuple[str, int
                                        for column in table.columns))
         number = 0
         for batch in batches:
-            databases.of(schema).transact(functools.partial(_insert, table=plain, rows=batch))
+            databases[schema].transact(functools.partial(_insert, table=plain, rows=batch))
             number += len(batch)
         yield f"{schema}.{table.name}", number
 

@@ -226,10 +226,14 @@ def remove_idle(tx: Connection, uuids: Sequence[str]) -> None:
     """Delete all rows of these servers, except of those with an open operation. May be repeated."""
     there = set(_locked(tx, uuids))
     busy = set(tx.execute(sa.select(operations.c.server_uuid).where(_is_open(uuids))).scalars())
-    idle = sorted(there - busy)
+    forget(tx, sorted(there - busy))
+
+
+def forget(tx: Connection, uuids: Sequence[str]) -> None:
+    """Delete all rows of these servers, with their operations: another cell has the servers. May be repeated."""
     for table in (console_tokens, guest_facts, *ALL_PARTS):
-        tx.execute(sa.delete(table).where(table.c.server_uuid.in_(idle)))
-    tx.execute(sa.delete(servers).where(servers.c.uuid.in_(idle)))
+        tx.execute(sa.delete(table).where(table.c.server_uuid.in_(uuids)))
+    tx.execute(sa.delete(servers).where(servers.c.uuid.in_(uuids)))
 
 
 def _remove(tx: Connection, uuids: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from nova.db.schema import api_rebuild
 from nova.model.guest.orders import BuildOrder
 from nova.model.guest.orphans import FoundOrphan, GuestTakeover, OrphanKind, OrphanReport, StoredGuest
 from nova.model.server.states import PowerState
-from tests.fakes.rows import new_uuid
+from tests.fakes.rows import add_ledger, new_uuid
 from tests.fakes.small_cloud import SmallCloud
 
 
@@ -81,6 +81,18 @@ def test_adopt_when_no_record_knows_the_guest_then_it_is_a_server_with_all_that_
     assert ended.ending == "adopted" and "on operator request" in caplog.text
     with pytest.raises(errors.NotFound):
         cloud.control.adopt_stranger(orphan, True)
+    cloud.delete(order.server_uuid)
+    assert not held(cloud, order.server_uuid)
+
+
+def test_adopt_when_its_ledger_row_was_closed_meanwhile_then_it_counts_again(cloud: SmallCloud) -> None:
+    """After the restore of an older cell the ledger has the server, but the cell does not: the row is closed."""
+    host, order = forgotten(cloud)
+    add_ledger(cloud.api, server_uuid=order.server_uuid, closed=True, epoch=3, cell=cloud.deps.cell_uuid)
+    cloud.control.adopt_stranger(appears(cloud, host, order), True)
+    with cloud.api.reading() as tx:
+        assert ledger.usage(tx, "demo", None)["project"]["instances"] == 1
+    assert held(cloud, order.server_uuid) == [host]
     cloud.delete(order.server_uuid)
     assert not held(cloud, order.server_uuid)
 
