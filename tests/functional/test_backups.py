@@ -19,7 +19,7 @@ from nova.db.sql.types import Json
 from tests.functional.backends import KINDS, Absent
 from tests.functional.cloud import HOST_SECRET_KEY, Cloud, Plan, render
 
-pytestmark = pytest.mark.in_turn(5, 10)
+pytestmark = pytest.mark.in_turn(0, 10)
 
 BACKUPS = 3  # while servers come and go
 

@@ -12,7 +12,7 @@ from tests.functional.backends import Broker, wait_until
 from tests.functional.client import Refused
 from tests.functional.cloud import Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(5, 10)
+pytestmark = pytest.mark.in_turn(0, 10)
 
 RECOVERY_S = 15.0
 

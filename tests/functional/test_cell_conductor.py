@@ -17,6 +17,8 @@ from nova.model.host.hosts import HostStates
 from tests.functional.backends import wait_until
 from tests.functional.cloud import Cloud, Plan
 
+pytestmark = pytest.mark.in_turn(2, 3)
+
 UP_S = 40.0
 
 

@@ -19,6 +19,8 @@ from tests.functional.cloud import ADMIN, Plan
 from tests.functional.links import Link
 from tests.functional.stores import Stores
 
+pytestmark = pytest.mark.in_turn(1, 3)
+
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Any) -> Iterator[CellCloud]:

@@ -158,7 +158,7 @@ class Plane:
             "oslo_messaging_rabbit": {"amqp_durable_queues": "false", "amqp_auto_delete": "false",
                                       "heartbeat_in_pthread": "false"},
             "oslo_middleware": {"enable_proxy_headers_parsing": "true"},
-            "oslo_policy": {"enforce_new_defaults": "true", "enforce_scope": "true", "policy_file": "policy.yaml"},
+            "oslo_policy": {"enforce_new_defaults": "true", "enforce_scope": "true"},  # policy_file: only with a file
             "notifications": {"notify_on_state_change": "vm_and_task_state", "notification_format": "both"},
             "libvirt": {"virt_type": "qemu", "cpu_mode": "none", "live_migration_permit_auto_converge": "true",
                         "live_migration_permit_post_copy": "true", "live_migration_timeout_action": "force_complete",
