@@ -208,7 +208,7 @@ class Conductor:
                  health_checks.of_control(bus, ConductorHostRPC).checks["bus"] for index, bus in enumerate(buses)}
         return HealthChecks({"bus": control.checks["bus"], **hosts,
                              "api database": self.deps.api.check, "cell database": self.deps.cell.check},
-                            lambda: next(filter(None, (control.why_not_receiving(),
+                            lambda: next(filter(None, (self.others.why_not_ours, control.why_not_receiving(),
                                                        *(bus.why_not_receiving() for bus in buses))), ""),
                             (CloudFigures(self.deps),))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nova import errors, failures
@@ -70,15 +70,26 @@ def own_place(options: Options, api: Database) -> OwnPlace:
     that is not recorded is that of the first cell."""
     from nova.db.host import cell_mappings
 
-    own = options.database.connection or ""
     known = Records(options, api).read()
-    found = [one for one in known if of_one_database(one.database_connection or "", own)]
+    found = _cells_of_database(options, known)
     if not found and any(one.uuid == CELL for one in known):
         LOG.warning("[database]connection is not that of any recorded cell; it counts as the first cell's. If it is "
                     "another cell's, correct the record with: nova-manage cell_v2 update_cell")
+    place = _place(found, known)
+    if place.uuid == CELL0:
+        api.transact(lambda tx: cell_mappings.make_entry(tx, CELL0))
+    return place
+
+
+def _cells_of_database(options: Options, known: Sequence[CellMapping]) -> list[CellMapping]:
+    """Return the recorded cells whose database is ``[database]``."""
+    own = options.database.connection or ""
+    return [one for one in known if of_one_database(one.database_connection or "", own)]
+
+
+def _place(found: Sequence[CellMapping], known: Sequence[CellMapping]) -> OwnPlace:
     first = next(iter(sorted(found, key=lambda one: one.uuid != CELL)), CellMapping(uuid=CELL, name="", is_entry=True))
     if first.uuid == CELL0:
-        api.transact(lambda tx: cell_mappings.make_entry(tx, CELL0))
         return OwnPlace(CELL0)
     return OwnPlace(first.uuid, next((one.database_connection or "" for one in known
                                       if one.is_entry and one.uuid != first.uuid), ""))
@@ -132,10 +143,19 @@ class OtherCells:
         self._first, self._records = first, Records(options, cells.entry.api)
         self._made: dict[str, Connection] = {}
         self._reasons: dict[str, str] = {}  # why a cell is not reached, as logged
+        self.why_not_ours = ""
 
     def look(self) -> None:
-        """Connect to cells that were added or changed, and leave removed cells."""
-        wanted = {one.uuid: one for one in self._records.read()
+        """Connect to cells that were added or changed, and leave removed cells. If the records give this conductor
+        another cell than at its start, ``why_not_ours`` tells it, and the conductor has to start again: deployment
+        tools may start conductors before they record cells."""
+        cells = self._records.read()
+        found = _cells_of_database(self._options, cells)  # none if the record has the URL of a new database already
+        if found and (place := _place(found, cells)).uuid != self._cells.entry.cell_uuid:
+            self.why_not_ours = (f"[database]connection is that of cell {place.uuid} now, and was that of cell "
+                                 f"{self._cells.entry.cell_uuid} at the start")
+            return
+        wanted = {one.uuid: one for one in cells
                   if one.uuid not in (self._cells.entry.cell_uuid, CELL0)}
         for uuid in {*self._made, *self._reasons} - wanted.keys():
             self._reasons.pop(uuid, None)

@@ -14,7 +14,7 @@ from nova.conductor.cells.live_cells import LiveCells
 from nova.conductor.zones import ForgottenHosts
 from nova.db.host import cell_mappings, hosts, services
 from nova.db.sql.engine import DatabaseUnavailable
-from nova.model.host.cells import CELL, CellMapping
+from nova.model.host.cells import CELL, CELL0, CellMapping
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import SmallCloud
 from tests.unit.cmd.test_cell_conductor_role import options
@@ -54,6 +54,23 @@ def test_cell_when_it_is_away_and_tried_again_then_it_counts_as_a_cell_meanwhile
     del recorded[1]
     looking.look()
     assert not cells.several
+
+
+@pytest.mark.parametrize("url, cell, starts_again", [
+    ("mysql://d/own", CELL0, True), ("mysql://d/own", CELL, False), ("mysql://d/new", CELL0, False)])
+def test_conductor_when_the_cell_of_its_database_is_recorded_after_its_start_then_it_starts_again(
+        cloud: SmallCloud, recorded: list[CellMapping], url: str, cell: str, starts_again: bool) -> None:
+    """It began as the first cell's, as its database was not recorded; one that is recorded nowhere may be replaced by
+    an operator just now."""
+    nothing: Any = None
+    configured = options(database__connection="mysql://d/own")
+    looking = OtherCells(configured, LiveCells(cloud.deps), nothing, nothing, first=True)
+    recorded.clear()
+    looking.look()
+    assert not looking.why_not_ours
+    recorded.append(CellMapping(cell, "late", "none:///", url, is_entry=True))
+    looking.look()
+    assert bool(looking.why_not_ours) is starts_again
 
 
 @pytest.mark.parametrize("url", ["", "no-url", "{nothing}", "mysql://u:secret-word@["])
