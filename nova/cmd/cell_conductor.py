@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+#: Whether the configuration has the api database -> why a conductor has this role.
+WHY = {False: "[api_database]connection is not set",
+       True: "[database]connection is that of another cell than the entry, where super conductors are up"}
+
 
 class CellConductor:
     """A worker process of a cell conductor. In upstream mode it also serves the console proxies and the metadata
@@ -81,8 +85,8 @@ class CellConductor:
             self.deps, self.daemons, send_echo=end.bus.send_echo, shared=end.shared), self.options.conductor.pool_size)]
         served: tuple[type[Contract], ...] = (ConductorHostRPC, *control)
         if self.index == 0:
-            LOG.info("cell conductor, as [api_database]connection is not set: serving %s to this cell; super "
-                     "conductors carry its hosts' reports and run all operations",
+            LOG.info("cell conductor, as %s: serving %s to this cell; super conductors carry its hosts' reports and "
+                     "run all operations", WHY[bool(self.options.api_database.connection)],
                      ", ".join(one.__name__ for one in served))
         for server in self.servers:
             server.start()

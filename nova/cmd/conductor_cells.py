@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 LOOK_S = 2.0
+ENTRY_S = 20.0  # interval in which a conductor of another cell than the entry looks for super conductors
 #: Gives dependencies with databases and hosts what a super conductor has besides: a journal, a runner, quotas ...
 Complete = Callable[["Deps"], None]
 
@@ -64,35 +66,37 @@ class Records:
             self._rows = rows
         return self._cells
 
+    def with_database(self, cells: Sequence[CellMapping], url: str) -> list[CellMapping]:
+        """Return those of the cells that have this database. The first cell without a record has the configured one,
+        unless that is recorded as another cell's."""
+        found = [one for one in cells if of_one_database(one.database_connection or "", url)]
+        return [one for one in found if one.uuid in self._rows] or found
+
 
 def own_place(options: Options, api: Database) -> OwnPlace:
     """Return which cell ``[database]`` is. A conductor with cell0's database makes cell0 the entry cell. A database
     that is not recorded is that of the first cell."""
     from nova.db.host import cell_mappings
 
-    known = Records(options, api).read()
-    found = _cells_of_database(options, known)
+    records, own = Records(options, api), options.database.connection or ""
+    known = records.read()
+    found = records.with_database(known, own)
     if not found and any(one.uuid == CELL for one in known):
         LOG.warning("[database]connection is not that of any recorded cell; it counts as the first cell's. If it is "
                     "another cell's, correct the record with: nova-manage cell_v2 update_cell")
-    place = _place(found, known)
+    place = _place(found, known, own)
     if place.uuid == CELL0:
         api.transact(lambda tx: cell_mappings.make_entry(tx, CELL0))
     return place
 
 
-def _cells_of_database(options: Options, known: Sequence[CellMapping]) -> list[CellMapping]:
-    """Return the recorded cells whose database is ``[database]``."""
-    own = options.database.connection or ""
-    return [one for one in known if of_one_database(one.database_connection or "", own)]
-
-
-def _place(found: Sequence[CellMapping], known: Sequence[CellMapping]) -> OwnPlace:
-    first = next(iter(sorted(found, key=lambda one: one.uuid != CELL)), CellMapping(uuid=CELL, name="", is_entry=True))
-    if first.uuid == CELL0:
-        return OwnPlace(CELL0)
-    return OwnPlace(first.uuid, next((one.database_connection or "" for one in known
-                                      if one.is_entry and one.uuid != first.uuid), ""))
+def _place(found: Sequence[CellMapping], known: Sequence[CellMapping], own: str) -> OwnPlace:
+    """Return the place of a conductor with the database ``own``, which is that of the cells ``found``."""
+    if not found:
+        return OwnPlace(CELL)
+    mine = min(found, key=lambda one: one.uuid != CELL).uuid
+    urls = [one.database_connection or "" for one in known if one.is_entry and one.uuid != mine]
+    return OwnPlace(mine, next((url for url in urls if mine != CELL0 and not of_one_database(url, own)), ""))
 
 
 def serves_another_cell(options: Options) -> bool:
@@ -138,22 +142,20 @@ class OtherCells:
     that only a super conductor has."""
 
     def __init__(self, options: Options, cells: LiveCells, clients: ControlClients, complete: Complete,
-                 first: bool) -> None:
+                 first: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._options, self._cells, self._clients, self._complete = options, cells, clients, complete
         self._first, self._records = first, Records(options, cells.entry.api)
         self._made: dict[str, Connection] = {}
         self._reasons: dict[str, str] = {}  # why a cell is not reached, as logged
         self.why_not_ours = ""
+        self._clock, self._entry_due = clock, 0.0
 
     def look(self) -> None:
-        """Connect to cells that were added or changed, and leave removed cells. If the records give this conductor
-        another cell than at its start, ``why_not_ours`` tells it, and the conductor has to start again: deployment
-        tools may start conductors before they record cells."""
+        """Connect to cells that were added or changed, and leave removed cells. If this conductor would have another
+        role now than at its start, ``why_not_ours`` tells the reason, and it has to start again: deployment tools may
+        start conductors before they record cells, and after a power failure super conductors may come back later."""
         cells = self._records.read()
-        found = _cells_of_database(self._options, cells)  # none if the record has the URL of a new database already
-        if found and (place := _place(found, cells)).uuid != self._cells.entry.cell_uuid:
-            self.why_not_ours = (f"[database]connection is that of cell {place.uuid} now, and was that of cell "
-                                 f"{self._cells.entry.cell_uuid} at the start")
+        if self._has_other_role(cells):
             return
         wanted = {one.uuid: one for one in cells
                   if one.uuid not in (self._cells.entry.cell_uuid, CELL0)}
@@ -168,6 +170,21 @@ class OtherCells:
             with failures.parked(functools.partial(self._wait, record), on=errors.NovaError):
                 self._connect(record)
         self._cells.forget_hosts()
+
+    def _has_other_role(self, cells: Sequence[CellMapping]) -> bool:
+        own, mine = self._options.database.connection or "", self._cells.entry.cell_uuid
+        found = self._records.with_database(cells, own)
+        place = _place(found, cells, own)
+        if not found:  # the record may have the URL of a new database already
+            return False
+        if place.uuid != mine:
+            self.why_not_ours = (f"[database]connection is that of cell {place.uuid} now, and was that of cell {mine} "
+                                 "at the start")
+        elif place.entry_url and self._clock() > self._entry_due:
+            self._entry_due = self._clock() + ENTRY_S
+            if _has_conductors(self._options, place.entry_url):
+                self.why_not_ours = "super conductors of the entry cell are up again, so this one serves its cell alone"
+        return bool(self.why_not_ours)
 
     def _connect(self, record: CellMapping) -> None:
         from nova.conductor.cells.carrying import Carrying

@@ -15,6 +15,7 @@ HTTPD = """ServerRoot /tmp/apache
 PidFile /tmp/apache/pid
 ServerName 127.0.0.1
 Listen 127.0.0.1:{port}
+KeepAliveTimeout 15
 User nova
 Group nova
 {modules}

@@ -15,6 +15,7 @@ from nova.conductor.zones import ForgottenHosts
 from nova.db.host import cell_mappings, hosts, services
 from nova.db.sql.engine import DatabaseUnavailable
 from nova.model.host.cells import CELL, CELL0, CellMapping
+from nova.model.host.services import Registration
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import SmallCloud
 from tests.unit.cmd.test_cell_conductor_role import options
@@ -57,7 +58,8 @@ def test_cell_when_it_is_away_and_tried_again_then_it_counts_as_a_cell_meanwhile
 
 
 @pytest.mark.parametrize("url, cell, starts_again", [
-    ("mysql://d/own", CELL0, True), ("mysql://d/own", CELL, False), ("mysql://d/new", CELL0, False)])
+    ("mysql://d/own", CELL0, True), ("mysql://d/own", CELL, False), ("mysql://d/new", CELL0, False),
+    ("mysql://d/own-by-another-name", CELL0, False)])
 def test_conductor_when_the_cell_of_its_database_is_recorded_after_its_start_then_it_starts_again(
         cloud: SmallCloud, recorded: list[CellMapping], url: str, cell: str, starts_again: bool) -> None:
     """It began as the first cell's, as its database was not recorded; one that is recorded nowhere may be replaced by
@@ -71,6 +73,49 @@ def test_conductor_when_the_cell_of_its_database_is_recorded_after_its_start_the
     recorded.append(CellMapping(cell, "late", "none:///", url, is_entry=True))
     looking.look()
     assert bool(looking.why_not_ours) is starts_again
+
+
+def test_super_conductor_when_the_url_of_cell0_changes_first_then_it_does_not_take_itself_for_another(
+        cloud: SmallCloud, recorded: list[CellMapping], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record has another name of the same database, in which the conductor itself is up."""
+    cloud.daemons.register(Registration(host="super", binary="nova-conductor", topic="conductor"))
+    monkeypatch.setattr(conductor_cells, "cell_database", lambda _options, _url: cloud.cell.alone())
+    monkeypatch.setattr(conductor_cells, "check_schema", lambda _cell: None)
+    nothing: Any = None
+    cloud.deps.cell_uuid = CELL0
+    looking = OtherCells(options(database__connection="mysql://d/cell0"), LiveCells(cloud.deps), nothing, nothing,
+                         first=True)
+    for url in ("mysql://alias/cell0", "mysql://d/cell0"):
+        recorded[:] = [CellMapping(CELL0, "cell0", "none:///", url, is_entry=True)]
+        looking.look()
+        assert not looking.why_not_ours
+
+
+def test_super_conductor_when_the_first_cell_is_deleted_then_cell0_is_still_its_place(cloud: SmallCloud) -> None:
+    """Other cells have hosts, so the first cell is known without a record, with the configured database."""
+    made = options(database__connection="mysql://d/cell0", api_database__connection="mysql://u:word@d/api")
+    cloud.api.transact(lambda tx: cell_mappings.put(tx, CellMapping(CELL0, "cell0", "none:///", "mysql://d/cell0",
+                                                                    is_entry=True)))
+    assert conductor_cells.own_place(made, cloud.api) == conductor_cells.OwnPlace(CELL0)
+
+
+def test_conductor_when_super_conductors_come_back_after_its_start_then_it_starts_again(
+        cloud: SmallCloud, recorded: list[CellMapping], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them it serves all cells; the entry's database is asked now and then."""
+    asked, clock, nothing = list[str](), [0.0], None  # type: list[str], list[float], Any
+    monkeypatch.setattr(conductor_cells, "cell_database", lambda _options, url: asked.append(url) or cloud.cell.alone())
+    monkeypatch.setattr(conductor_cells, "check_schema", lambda _cell: None)
+    looking = OtherCells(options(database__connection="mysql://d/own"), LiveCells(cloud.deps), nothing, nothing,
+                         first=True, clock=lambda: clock[0])
+    recorded[:] = [CellMapping(CELL0, "cell0", "none:///", "mysql://d/cell0", is_entry=True),
+                   CellMapping(CELL, "cell1", "rabbit://h", "mysql://d/own")]
+    for clock[0] in (1.0, 2.0, 3.0, 22.0):
+        looking.look()
+    assert asked == ["mysql://d/cell0"] * 2 and not looking.why_not_ours
+    cloud.daemons.register(Registration(host="super", binary="nova-conductor", topic="conductor"))
+    clock[0] = 50.0
+    looking.look()
+    assert "super conductors" in looking.why_not_ours
 
 
 @pytest.mark.parametrize("url", ["", "no-url", "{nothing}", "mysql://u:secret-word@["])
