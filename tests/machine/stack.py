@@ -28,14 +28,15 @@ sys.path.insert(0, str(TOP / "bin"))  # bin/ is not a package: what is behind bi
 from stacklib import credentials, databases, demo, identity, novaconf, rooms  # noqa: E402
 from stacklib.control import Control  # noqa: E402
 from stacklib.credentials import PROJECTS  # noqa: E402
-from stacklib.layout import CONTROLLER, Layout, load  # noqa: E402
+from stacklib.layout import CONTROLLER, PORTS, Layout, load  # noqa: E402
 from stacklib.sandbox import group  # noqa: E402
 from stacklib.secrets import Secrets  # noqa: E402
 
 UP_S, COMMAND_S, READY_S = 900, 120, 90
 NEWEST = "2.104"
 INSIDE = ("--mount", "--net", "--uts", "--ipc", "--cgroup", "--pid")
-__all__ = ["SSH", "TINY", "TOP", "Footprint", "Live", "Outline", "Sandbox", "demo", "novaconf", "outline", "remains"]
+__all__ = ["PORTS", "SSH", "TINY", "TOP", "Footprint", "Live", "Outline", "Sandbox", "demo", "novaconf", "outline",
+           "remains"]
 TINY = {"name": "t1.nano", "ram": 128, "vcpus": 1, "disk": 1}
 SSH = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes", "ConnectTimeout=10")
 

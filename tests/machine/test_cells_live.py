@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from nova.model.host.cells import CELL
+from nova.rpc import host_rights
 from tests.functional.backends import wait_until
 from tests.functional.client import Refused
 from tests.machine.conftest import _unable, made_sandbox
@@ -14,7 +16,7 @@ if _unable():
     pytest.skip(f"no sandbox here: {_unable()}", allow_module_level=True)
 
 from tests.machine.neutron import Neutron
-from tests.machine.stack import Live, Sandbox
+from tests.machine.stack import PORTS, Live, Sandbox
 
 pytestmark = pytest.mark.in_turn(4, 10)
 
@@ -106,3 +108,43 @@ def test_guests_when_the_conductor_of_their_cell_dies_then_they_run_on_and_obey_
     admin.settled(uuid, "ACTIVE", seconds=60)
     cells.ready(admin, uuid)
     assert cells.qemu(uuid) != before
+
+
+def test_host_when_it_moves_to_the_other_cell_then_its_guest_runs_on_and_obeys_there(
+        cells: Sandbox, admin: Live, guests: dict[str, str]) -> None:
+    uuid, before, shown = guests["host2"], cells.qemu(guests["host2"]), admin.show(guests["host2"])
+    cells.control.ask(do="stop", name="nova-compute-host2")
+    wait_until("host2 is down", lambda: state_of(admin, "host2") == "down", 90, 1.0)
+    said = cells.run("nova-manage", "cell_v2", "move_hosts", "--cell_uuid", CELL, "host2", user="admin")
+    assert "Start nova-compute" in said
+    admit(cells, "host2", host_rights.VHOST)
+    conf = cells.state / "etc" / "nova-host2" / "nova.conf"
+    conf.write_text(conf.read_text().replace(f"/{host_rights.VHOST}-cell2", f"/{host_rights.VHOST}"))
+    cells.control.ask(do="restart", name="nova-compute-host2")
+    wait_until("host2 is up", lambda: state_of(admin, "host2") == "up", 60, 0.5)
+    after = admin.show(uuid)
+    kept = ("OS-EXT-SRV-ATTR:host", "OS-EXT-SRV-ATTR:instance_name", "addresses", "status")
+    assert {name: after[name] for name in kept} == {name: shown[name] for name in kept} and cells.qemu(uuid) == before
+    assert "cell1" in cells.run("nova-manage", "cell_v2", "verify_instance", "--uuid", uuid, user="admin")
+    admin.act(uuid, "reboot", {"type": "HARD"})
+    admin.settled(uuid, "ACTIVE", seconds=60)
+    cells.ready(admin, uuid)
+    later = admin.create("later", host="host2")["id"]
+    admin.settled(later, "ACTIVE", seconds=120)
+    assert admin.show(later)["OS-EXT-SRV-ATTR:instance_name"] != shown["OS-EXT-SRV-ATTR:instance_name"]
+    admin.remove(later)
+
+
+def state_of(admin: Live, host: str) -> str:
+    return str(next(one["state"] for one in admin.get("/os-services")["services"]
+                    if (one["binary"], one["host"]) == ("nova-compute", host)))
+
+
+def admit(cells: Sandbox, host: str, vhost: str) -> None:
+    """Give a host's user of the broker its rights in another cell's vhost."""
+    user = next(one.broker_user for one in cells.layout.computes if one.name == host)
+    rights = host_rights.permissions(host)
+    for words in (("set_permissions", "-p", vhost, user, rights["configure"], rights["write"], rights["read"]),
+                  ("set_topic_permissions", "-p", vhost, user, host_rights.CALLS, host_rights.calls_key(host), "^$")):
+        cells.run("env", f"HOME={cells.state}/data/rabbitmq", f"ERL_EPMD_PORT={PORTS['epmd']}",
+                  "/usr/lib/rabbitmq/bin/rabbitmqctl", "-q", "-n", "nova@controller", *words)
