@@ -1,6 +1,7 @@
 """Clients of a contract that is a subset of another one, for daemons whose rights cover only the subset.
 
-Servers of the previous release serve only the full contract. While no server has the subset, the full one is called.
+Servers of the previous release serve only the full contract. While all known servers are of that release, the full one
+is called.
 """
 
 from __future__ import annotations
@@ -47,5 +48,7 @@ def whole_of(contract: type[Contract]) -> type[Contract]:
 
 
 def spoken(peers: Peers, contract: type[Contract]) -> type[Contract]:
-    """Return the contract itself if a server has it or no versions are known yet; else the full contract."""
-    return contract if peers.serves(contract) or not peers.has_learned else whole_of(contract)
+    """Return the full contract if a known server has it and none has the contract itself, because all are of an older
+    release; else the contract itself. A server that has not reported yet is of this release, more likely."""
+    whole = whole_of(contract)
+    return whole if peers.serves(whole) and not peers.serves(contract) else contract

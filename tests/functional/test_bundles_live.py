@@ -137,7 +137,7 @@ def test_stop_when_nova_cert_is_away_then_the_image_waits_for_both(registrar: Re
     cert = registrar.cloud.daemons["cert"]
     cert.kill()
     image_id = registrar.register().image_id
-    registrar.daemon.wait_log(f"WARNING.*{image_id}.*has to wait", 60)
+    registrar.daemon.wait_log(f"WARNING.*{image_id}.*postponed for a retry", 60)
     assert registrar.state(image_id) == "decrypting"
     assert registrar.daemon.terminate()[0] == 0
     cert.start().ready()

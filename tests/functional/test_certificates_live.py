@@ -65,7 +65,7 @@ def test_certificate_when_made_by_rest_then_it_verifies_decrypts_and_is_refused_
         certs.decrypt_text(PROJECT, "AAAA")
 
     assert "revoked: 1" in cloud.manage("x509", "revoke", "--user", USER)
-    assert "no certificate" in cloud.manage("x509", "revoke", "--user", USER, code=3)
+    assert "No certificates to revoke" in cloud.manage("x509", "revoke", "--user", USER, code=3)
     (tmp_path / "both.pem").write_text(root["data"] + certs.fetch_crl(PROJECT))
     judged = [openssl("verify", "-crl_check", "-CAfile", tmp_path / "both.pem", tmp_path / name)
               for name in ("cert.pem", "ann.pem")]

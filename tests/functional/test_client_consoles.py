@@ -92,7 +92,7 @@ def test_console_connection_show_when_the_server_is_stopped_then_its_token_is_no
     assert shown["instance_uuid"] == vm and shown["port"]
     demo.do("server stop vm")
     wait_until("it is off", lambda: demo.openstack("server show vm")["status"] == "SHUTOFF", 20, 0.2)
-    with pytest.raises(Failed, match="404|not good any more"):
+    with pytest.raises(Failed, match="404|no longer valid"):
         admin.openstack("console connection show", token)
     with pytest.raises(Failed, match="409|not running|SHUTDOWN"):
         demo.openstack("console url show vm")

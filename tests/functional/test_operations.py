@@ -182,7 +182,7 @@ def test_manage_when_a_request_is_shown_then_its_steps_are_told(cloud, api) -> N
     api.settled(made["id"], "ACTIVE")
     story = cloud.manage("request", "show", made["request_id"])
     assert made["id"] in story
-    steps = ["SelectHosts", "SelectNextHost", "ClaimResources", "BindNetworks", "BuildGuests"]
+    steps = ["SelectHosts", "SelectNextHost", "PlaceInCell", "ClaimResources", "BindNetworks", "BuildGuests"]
     assert [step for step in re.findall(r"\w+", story) if step in steps] == steps
     assert story.count("Success") == len(steps)
     assert "no recorded operation" in cloud.manage("request", "show", "req-none", code=1)

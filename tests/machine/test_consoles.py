@@ -391,7 +391,7 @@ def test_pages_when_the_guest_dies_then_each_says_that_the_console_ended(browser
         runs.settled("SHUTOFF")
         for kind, console in tabs.items():
             assert console.open(urls[kind]) in (403, 404, 503)
-            console.says("does not run|stopped")
+            console.says("is not running|stopped")
     for kind in PAGES:
         with pytest.raises(Refused) as refused:
             address(runs, kind)

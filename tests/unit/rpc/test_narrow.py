@@ -86,6 +86,13 @@ def test_part_when_only_the_whole_is_served_then_that_is_asked_before_anything_i
     assert client.ask(2) == "Whole 2" and spoken(bus.peers, Part) is Whole
 
 
+def test_part_when_conductors_were_heard_before_its_server_then_it_is_asked_and_the_whole_is_not(bus: Any) -> None:
+    """A console proxy that registers before nova-consoleauth: the broker refuses it the whole, time after time."""
+    serve(bus, Whole, Part)
+    learn(bus, ConductorRPC)
+    assert spoken(bus.peers, Part) is Part and NarrowClient(bus, Part).ask(1) == "Part 1"
+
+
 def test_part_when_it_was_served_and_its_server_is_away_then_the_whole_is_not_asked(bus: Any) -> None:
     serve(bus, Whole)
     learn(bus, Whole, Part)
