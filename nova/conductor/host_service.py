@@ -24,7 +24,7 @@ from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.hypervisors import HypervisorReports
 from nova.conductor.hosts.registration import ServiceRegistry
 from nova.conductor.upkeep.orphans import Orphans
-from nova.db.host import enrolments, hosts, reports, services
+from nova.db.host import enrolments, host_cleanups, hosts, reports, services
 from nova.db.network import floating, networks
 from nova.db.server import migrations, servers, states
 from nova.db.server.server_row import ServerRow
@@ -311,7 +311,7 @@ def _were_on(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:
     it."""
     if not uuids:
         return set()
-    pending = {one.server_uuid for one in services.pending_cleanups(tx, host)}
+    pending = {one.server_uuid for one in host_cleanups.pending(tx, host, with_held=True)}
     return pending & set(uuids) | migrations.moved_by(tx, host, uuids)
 
 

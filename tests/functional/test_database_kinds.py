@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db.host import services
+from nova.db.host import host_cleanups, services
 from nova.db.models import cell as tables
 from nova.db.network import networks
 from nova.db.operation import taken_messages, timeouts
@@ -195,11 +195,11 @@ def test_epoch_when_a_host_is_left_behind_then_both_rows_have_it(cell: Database)
 def test_debt_when_it_is_written_again_then_the_newer_epoch_stands(cell: Database) -> None:
     cleanup = {"host": "h1", "server_uuid": new_uuid(), "step": "destroy_guests", "arguments": {}}
     for epoch in (3, 5, 4):
-        cell.transact(lambda tx, epoch=epoch: services.add_cleanups(tx, [{**cleanup, "epoch": epoch}]))
+        cell.transact(lambda tx, epoch=epoch: host_cleanups.add(tx, [{**cleanup, "epoch": epoch}]))
     with cell.reading() as tx:
-        one, = services.pending_cleanups(tx, "h1")
-        assert one.epoch == 5 and services.pending_cleanup(tx, "h1", one.id) == (cleanup["server_uuid"], True)
-        assert services.hosts_with_cleanups(tx) == {"h1"}
+        one, = host_cleanups.pending(tx, "h1")
+        assert one.epoch == 5 and host_cleanups.find(tx, "h1", one.id) == (cleanup["server_uuid"], True)
+        assert host_cleanups.hosts_with_pending(tx) == {"h1"}
 
 
 def test_lock_when_it_is_waited_for_too_long_then_the_change_is_tried_again(cell: Database, monkeypatch) -> None:

@@ -21,7 +21,7 @@ from nova.conductor.steps import move_claims, moves
 from nova.conductor.steps.guests import ORDERS, fence
 from nova.conductor.steps.moves import AskDestination, ask, rebind, remove
 from nova.conductor.steps.placement import taken
-from nova.db.host import services
+from nova.db.host import host_cleanups
 from nova.db.server import migrations
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import PerServer
@@ -133,7 +133,7 @@ def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[st
     arguments = {"instance_name": op.asked(Evacuation).instance_name, "operation_id": str(op.entry.id), "move": move}
     if op.progress.shared:
         arguments["keep_disks"] = "1"
-    services.add_cleanups(tx, [{"host": moves.source(op).host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
+    host_cleanups.add(tx, [{"host": moves.source(op).host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
                        "step": "destroy_guests", "arguments": arguments}])
     migrations.advance(tx, move, status=status.DONE)
     return {}

@@ -10,7 +10,7 @@ from nova import errors
 from nova.conductor import ec2_numbers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.steps.guests import topology_claim_at
-from nova.db.host import reports, services
+from nova.db.host import host_cleanups, reports
 from nova.db.quota import ledger
 from nova.db.server import migrations, servers
 from nova.db.server.server_row import ServerRow
@@ -55,9 +55,9 @@ class DirectApiSide:
         """Complete a cleanup that its host has done. The claim is released first: after a crash in between the call is
         repeated, as the cleanup's row is still there."""
         with self._deps.cell.reading() as tx:
-            found = services.pending_cleanup(tx, host, cleanup_id)
+            found = host_cleanups.find(tx, host, cleanup_id)
             row = servers.rows_of(tx, [found[0]]).get(found[0]) if found else None
-            move = services.cleanup_arguments(tx, host, cleanup_id).get("move", "")
+            move = host_cleanups.arguments(tx, host, cleanup_id).get("move", "")
         if found is None:
             return
         uuid, last = found
@@ -68,7 +68,7 @@ class DirectApiSide:
                 lambda tx: ledger.release_on(tx, uuid, host, move if here else "")))
 
         def drop(tx: Connection) -> None:
-            services.drop_cleanup(tx, host, cleanup_id)
+            host_cleanups.drop(tx, host, cleanup_id)
             if move:
                 migrations.complete(tx, move)
         self._deps.cell.transact(drop)

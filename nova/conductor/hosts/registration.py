@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from nova import errors, failures
 from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
-from nova.db.host import report_gaps, security, services
+from nova.db.host import host_cleanups, report_gaps, security, services
 from nova.db.network import networks
 from nova.db.schema import migrate
 from nova.db.sql.engine import Connection
@@ -65,7 +65,7 @@ class ServiceRegistry:
         kept, excused = self.deps.cell.transact(write)
         self._note_reports({registration.binary})
         with self.deps.cell.reading() as tx:
-            pending = services.pending_cleanups(tx, registration.host) if registration.host_id else ()
+            pending = host_cleanups.pending(tx, registration.host) if registration.host_id else ()
             self._lowest = services.lowest_versions(tx, self.deps.settings.service_down_time)
             mode = security.mode(tx)
         with self._lock:
@@ -108,7 +108,7 @@ class ServiceRegistry:
         if now - self._cleanups_read_at >= CLEANUPS_S:
             self._cleanups_read_at = now
             with contextlib.suppress(errors.Unavailable), self.deps.cell.reading() as tx:
-                self._hosts_with_cleanups = services.hosts_with_cleanups(tx)
+                self._hosts_with_cleanups = host_cleanups.hosts_with_pending(tx)
         return host in self._hosts_with_cleanups
 
     def _look_up(self, name: tuple[str, str]) -> bool:

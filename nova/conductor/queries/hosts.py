@@ -12,7 +12,7 @@ import msgspec
 from nova import errors, failures
 from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
-from nova.db.host import aggregates, carried, hosts, services
+from nova.db.host import aggregates, carried, host_cleanups, hosts, services
 from nova.db.host.service_rows import ServiceRow
 from nova.db.placement.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.sql.engine import Connection
@@ -87,7 +87,7 @@ class Hosts:
         """Remind the host of its cleanups, so that guests rebuilt elsewhere are removed before it is a destination
         again."""
         with self.deps.cell.reading() as tx:
-            pending = host in services.hosts_with_cleanups(tx)
+            pending = host in host_cleanups.hosts_with_pending(tx)
         if pending:
             with contextlib.suppress(errors.NovaError):  # its next heartbeat repeats it
                 self.deps.compute.look_for_debts(host)

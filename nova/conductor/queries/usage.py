@@ -9,7 +9,7 @@ import msgspec
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.queries.flavors import capped
-from nova.db.host import services
+from nova.db.host import host_cleanups, services
 from nova.db.quota import ledger, usage, usage_audits
 from nova.db.quota.usage import UsedServer
 from nova.db.sql.engine import Connection
@@ -54,21 +54,21 @@ class UsageQueries:
     def list_debts(self, host: HostName | None) -> tuple[PendingCleanup, ...]:
         """Return the pending cleanups of a host, or of all hosts (None), the oldest first."""
         with self.deps.cell.reading() as tx:
-            return services.pending_cleanups(tx, host)
+            return host_cleanups.pending(tx, host)
 
     def forgive_debts(self, host: HostName) -> tuple[PendingCleanup, ...]:
         """Drop a host's pending cleanups and return them. Claims are released first: after a crash in between, a
         repeated call still finds the cleanups."""
         with self.deps.cell.reading() as tx:
             _refuse_registered(tx, host)
-            pending = services.pending_cleanups(tx, host)
+            pending = host_cleanups.pending(tx, host)
         for uuid in sorted({cleanup.server_uuid for cleanup in pending}):
             self._release(uuid, host)
 
         def drop(tx: Connection) -> None:
             _refuse_registered(tx, host)
             for cleanup in pending:
-                services.drop_cleanup(tx, host, cleanup.id)
+                host_cleanups.drop(tx, host, cleanup.id)
         self.deps.cell.transact(drop)
         return pending
 

@@ -18,7 +18,7 @@ from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step
 from nova.conductor.steps.placement import taken
 from nova.conductor.steps.volumes import connected
-from nova.db.host import services
+from nova.db.host import host_cleanups
 from nova.db.placement import claims
 from nova.db.server import servers
 from nova.db.server.server_row import ServerRow
@@ -208,7 +208,7 @@ def add_destroy_cleanup(deps: Deps, host: str, op: Op, why: errors.NovaError) ->
     order = guest_order(deps, op, fence(op))
     cleanup = {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
                "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
-    op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: services.add_cleanups(tx, [cleanup]))
+    op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: host_cleanups.add(tx, [cleanup]))
 
 
 class GuestStep(Step):

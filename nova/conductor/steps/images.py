@@ -18,7 +18,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
-from nova.db.host import services
+from nova.db.host import host_cleanups
 from nova.db.sql.engine import Connection
 from nova.model.guest.orders import DiskSnapshot, Outcome, SnapshotOrder
 from nova.model.image.images import Image, NewImage
@@ -132,13 +132,13 @@ def _leave_dropping(deps: Deps, op: Op, order: SnapshotOrder, why: errors.NovaEr
 
     def write(tx: Connection) -> None:
         older: Mapping[str, str] = next((
-            cleanup.arguments for cleanup in services.pending_cleanups(tx, op.server.host)
-            if (cleanup.server_uuid, cleanup.step) == (op.uuid, services.SNAPSHOT_CLEANUP)), {})
+            cleanup.arguments for cleanup in host_cleanups.pending(tx, op.server.host)
+            if (cleanup.server_uuid, cleanup.step) == (op.uuid, host_cleanups.SNAPSHOTS)), {})
         given = {"given": [order.image_id]} if order.given else {}
         lists = {name: " ".join(dict.fromkeys([*older.get(name, "").split(), *more]))
                  for name, more in {"image_id": [order.image_id], "given": [], **given}.items()}
-        services.add_cleanups(tx, [{"host": op.server.host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
-                                    "step": services.SNAPSHOT_CLEANUP,
+        host_cleanups.add(tx, [{"host": op.server.host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
+                                    "step": host_cleanups.SNAPSHOTS,
                                     "arguments": {name: text for name, text in lists.items() if text}}])
     op.entry = deps.journal.fence_unreachable_host(op.entry, write)
 

@@ -23,7 +23,7 @@ from nova.conductor.engine.workflow import Step
 from nova.conductor.steps.guests import build_order, fence, guarded, guest_order, results_of
 from nova.conductor.steps.placement import taken, wanted_flavor
 from nova.conductor.steps.volumes import VolumeStep, connect_next, connected
-from nova.db.host import hosts, services
+from nova.db.host import host_cleanups, hosts, services
 from nova.db.server import migrations
 from nova.db.server.server_row import ServerRow
 from nova.db.server.servers import instance_name
@@ -256,7 +256,7 @@ def add_removal_cleanup(deps: Deps, op: Op, end: MoveEnd, why: str, keep_disks: 
     LOG.warning("host %s could not remove the remains of a move; the cleanup is pending: %s", end.host, why,
                 extra={"server": op.uuid})
     cleanup = cleanup_of(deps, op, end.host, keep_disks)
-    op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: services.add_cleanups(tx, [cleanup]))
+    op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: host_cleanups.add(tx, [cleanup]))
 
 
 def host_is_up(deps: Deps, host: str) -> bool:

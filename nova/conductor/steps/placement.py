@@ -12,7 +12,7 @@ from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, ProposedHost, Result
 from nova.conductor.engine.workflow import Step
-from nova.db.host import services
+from nova.db.host import host_cleanups
 from nova.db.placement import claims, placement_facts
 from nova.db.quota import ledger
 from nova.db.server import server_groups
@@ -255,7 +255,7 @@ class ReleaseResources(Step):
 def cleanup_hosts(deps: Deps, ops: Sequence[Op]) -> dict[str, list[str]]:
     """Return the hosts with pending cleanups of these servers: claims there stay until the cleanups are done."""
     with deps.cell.reading() as tx:
-        return services.cleanup_hosts_of(tx, [op.uuid for op in ops])
+        return host_cleanups.hosts_of(tx, [op.uuid for op in ops])
 
 
 def write_access_addresses(ops: Iterable[Op], label: str | None) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.db import certificates, flavors
-from nova.db.host import services
+from nova.db.host import host_cleanups, services
 from nova.db.operation import action_retention
 from nova.db.operation.action_retention import Retention
 from nova.db.quota import ledger, usage_audits
@@ -58,7 +58,7 @@ KINDS = (
             lambda tx, settings: orphans.purge(tx, settings.deleted_retention_s, BATCH)),
     OldRows("usage audits", "cell", _audits),
     OldRows("replaced services", "cell", lambda tx, _settings: services.purge(tx, BATCH)),
-    OldRows("cleanups of removed hosts", "cell", lambda tx, _settings: services.purge_cleanups(tx, BATCH)))
+    OldRows("cleanups of removed hosts", "cell", lambda tx, _settings: host_cleanups.purge(tx, BATCH)))
 
 
 def run(deps: Deps, work_s: float = WORK_S) -> int:

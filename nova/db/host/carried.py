@@ -9,7 +9,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from nova.db.host.services import COMPUTE, PENDING, as_time
+from nova.db.host.host_cleanups import DONE, PENDING
+from nova.db.host.services import COMPUTE, as_time
 from nova.db.models.api import providers
 from nova.db.models.cell import cleanups, guest_facts, nodes, services
 from nova.db.sql.types import utc_now
@@ -121,7 +122,7 @@ def mark_done(tx: Connection, host: str, key: int) -> bool:
 
 def done_cleanups(tx: Connection, limit: int) -> list[DoneCleanup]:
     """Return the first cleanups that are done."""
-    rows = tx.execute(sa.select(cleanups.c.id, cleanups.c.host).where(sa.not_(PENDING)).order_by(cleanups.c.id)
+    rows = tx.execute(sa.select(cleanups.c.id, cleanups.c.host).where(DONE).order_by(cleanups.c.id)
                       .limit(limit))
     return list(map(DoneCleanup._make, rows))
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from nova.db.host.services import COMPUTE, MIGRATION_ENDS, host_up, pending_cleanups
+from nova.db.host import host_cleanups
+from nova.db.host.services import COMPUTE, MIGRATION_ENDS, host_up
 from nova.db.models.cell import enrolments, migrations, nodes, operations, servers, services, vifs
 
 #: Tables with rows of a host -> the columns by which a row that is already there is found.
@@ -86,7 +87,7 @@ def obstacles(tx: Connection, host: str, down_after_s: int) -> list[str]:
     if under_way:
         reasons.append(f"servers move from or to it, or wait to be confirmed: {_named(under_way)}. Confirm or revert "
                        "them, or wait")
-    if cleanups := {one.server_uuid for one in pending_cleanups(tx, host)}:
+    if cleanups := {one.server_uuid for one in host_cleanups.pending(tx, host, with_held=True)}:
         reasons.append(f"it has pending cleanups of servers: {_named(cleanups)}. Start nova-compute, which does them")
     plugged = set(tx.execute(sa.select(vifs.c.server_uuid).join_from(
         vifs, servers, servers.c.uuid == vifs.c.server_uuid).where(

@@ -1,25 +1,25 @@
-"""Services of registered daemons, and pending cleanups of hosts."""
+"""Services of registered daemons."""
 
 from __future__ import annotations
 
 import datetime
 import logging
 import uuid as uuids
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova import errors
+from nova.db.host import host_cleanups
 from nova.db.host.service_rows import HeartbeatRow, HostHeartbeat, ServiceRow
-from nova.db.models.cell import cleanups, migrations, networks, nodes, servers, services
+from nova.db.models.cell import migrations, networks, nodes, servers, services
 from nova.db.sql.statements import delete_some, insert_ignoring
 from nova.db.sql.types import later, utc_now
 from nova.model.base import Time
 from nova.model.host.services import (
     ContractVersion,
-    PendingCleanup,
     Registration,
     Service,
     ServiceQuery,
@@ -274,18 +274,10 @@ def purge(tx: Connection, limit: int) -> int:
     return delete_some(tx, services, sa.and_(services.c.deleted > 0, replaced), limit)
 
 
-def purge_cleanups(tx: Connection, limit: int) -> int:
-    """Delete up to ``limit`` cleanups that no service will do and no claim waits for; return their number. Their host
-    has no service any more, and their server was purged."""
-    runs = sa.exists().where(services.c.host == cleanups.c.host, services.c.deleted == 0)
-    known_server = sa.exists().where(servers.c.uuid == cleanups.c.server_uuid)
-    return delete_some(tx, cleanups, sa.and_(sa.not_(runs), sa.not_(known_server)), limit)
-
-
 def _check_cleanups(tx: Connection, row: ServiceRow) -> None:
     """Check that the host has no pending cleanups. Raises service.OwesCleanups; for a service that is forced down, logs
     them instead, since they may never be done."""
-    left = sorted({one.server_uuid for one in pending_cleanups(tx, row.host)})
+    left = sorted({one.server_uuid for one in host_cleanups.pending(tx, row.host, with_held=True)})
     if not left:
         return
     named = ", ".join(left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
@@ -319,70 +311,3 @@ def releases(tx: Connection) -> list[RunningRelease]:
     rows = tx.execute(sa.select(services.c.host, services.c.binary, services.c.release).where(services.c.deleted == 0)
                       .order_by(services.c.host, services.c.binary))
     return [RunningRelease(*row) for row in rows]
-
-
-# -- pending cleanups
-
-#: The only kind of cleanup that no claim waits for: a file next to the guest.
-SNAPSHOT_CLEANUP = "drop_snapshots"
-HOLDS = cleanups.c.step != SNAPSHOT_CLEANUP
-PENDING = cleanups.c.done_at.is_(None)  # otherwise its host is done with it: nova.db.host.carried
-
-
-def add_cleanups(tx: Connection, added: Sequence[Mapping[str, object]]) -> None:
-    """Insert cleanups; a newer epoch replaces an existing one, and any epoch a done cleanup.
-
-    The newest arguments count: disks that were to be kept may belong to no server by now. The new row has its own key:
-    a host that did the older cleanup but could not report it must not count as having done the newer.
-    """
-    for one in added:
-        same = [cleanups.c[name] == one[name] for name in ("host", "server_uuid", "step")]
-        tx.execute(sa.delete(cleanups).where(*same, sa.or_(cleanups.c.epoch < one["epoch"], sa.not_(PENDING))))
-    if added:
-        insert_ignoring(tx, cleanups, [{**one, "created_at": utc_now()} for one in added])
-
-
-def pending_cleanups(tx: Connection, host: str | None = None) -> tuple[PendingCleanup, ...]:
-    """Return the pending cleanups of all hosts (or one), oldest first."""
-    query = sa.select(cleanups).where(PENDING).order_by(cleanups.c.id)
-    rows = tx.execute(query if host is None else query.where(cleanups.c.host == host))
-    return tuple(PendingCleanup(id=row.id, host=row.host, server_uuid=row.server_uuid, epoch=row.epoch, step=row.step,
-                                arguments=row.arguments, created_at=row.created_at) for row in rows)
-
-
-def cleanup_hosts_of(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str]]:
-    """Return server -> hosts that hold its resources until a cleanup is done."""
-    found: dict[str, list[str]] = {}
-    for row in tx.execute(sa.select(cleanups.c.server_uuid, cleanups.c.host)
-                          .where(cleanups.c.server_uuid.in_(uuids), HOLDS)):
-        found.setdefault(row.server_uuid, []).append(row.host)
-    return found
-
-
-def hosts_with_cleanups(tx: Connection) -> set[str]:
-    """Return the hosts with pending cleanups."""
-    return set(tx.execute(sa.select(cleanups.c.host).where(PENDING).distinct()).scalars())
-
-
-def pending_cleanup(tx: Connection, host: str, key: int) -> tuple[str, bool] | None:
-    """Return the server of a host's cleanup, and whether it is the last one to block a claim. None if it is
-    already done."""
-    found = tx.execute(sa.select(cleanups.c.server_uuid, cleanups.c.step)
-                       .where(cleanups.c.id == key, cleanups.c.host == host)).first()
-    if found is None:
-        return None
-    more = tx.execute(sa.select(cleanups.c.id).where(
-        cleanups.c.server_uuid == found.server_uuid, cleanups.c.host == host, cleanups.c.id != key,
-                                                     HOLDS).limit(1)).first()
-    return str(found.server_uuid), more is None and found.step != SNAPSHOT_CLEANUP
-
-
-def cleanup_arguments(tx: Connection, host: str, key: int) -> Mapping[str, str]:
-    """Return the arguments of a cleanup of this host."""
-    return tx.execute(sa.select(cleanups.c.arguments).where(cleanups.c.id == key, cleanups.c.host == host)
-                      ).scalar_one_or_none() or {}
-
-
-def drop_cleanup(tx: Connection, host: str, key: int) -> None:
-    """Delete a cleanup that is done or abandoned. Idempotent."""
-    tx.execute(sa.delete(cleanups).where(cleanups.c.id == key, cleanups.c.host == host))

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from nova.db.host import security
 from nova.db.host.aggregates import zone_of
-from nova.db.host.services import COMPUTE, PENDING, now
+from nova.db.host.host_cleanups import PENDING
+from nova.db.host.services import COMPUTE, now
 from nova.db.models.api import allocations, inventories, providers
 from nova.db.models.cell import cleanups, operations, runners, servers, services, strangers
 from nova.db.sql.engine import Connection

@@ -7,7 +7,7 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from nova.db.host import services
+from nova.db.host import host_cleanups
 from nova.db.models.cell import cleanups, servers
 from nova.manage import doctor, host_commands
 from nova.manage.drain_plan import DrainRequest
@@ -68,12 +68,12 @@ def test_host_when_it_is_no_longer_forced_down_while_it_has_cleanups_then_what_t
     update = ServiceUpdate(host="a", binary="nova-compute", forced_down=True)
     assert not cloud.control.update_service(update).up
     cleanup = {"host": "a", "server_uuid": uuid, "epoch": 1, "step": "destroy_guests", "arguments": {}}
-    cloud.cell.transact(lambda tx: services.add_cleanups(tx, [cleanup]))
+    cloud.cell.transact(lambda tx: host_cleanups.add(tx, [cleanup]))
     cloud.write("cell", sa.update(servers).where(servers.c.uuid == uuid).values(host="b"))
     up = cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=False))
     assert up.up and ("a", uuid) in cloud.claims()
     with cloud.cell.reading() as tx:
-        assert services.hosts_with_cleanups(tx) == {"a"}
+        assert host_cleanups.hosts_with_pending(tx) == {"a"}
     key = cloud.rows("cell", sa.select(cleanups.c.id))[0].id
     cloud.hosts.debt_paid("a", key)
     assert ("a", uuid) not in cloud.claims() and not cloud.debts()

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from nova import errors
-from nova.db.host import services
+from nova.db.host import host_cleanups
 from nova.db.models import api as api_tables
 from nova.db.models import cell as tables
 from nova.db.network import networks
@@ -143,4 +143,4 @@ def test_network_when_an_address_is_a_servers_then_it_and_its_pool_stay(cell: Da
 
 def test_children_of_no_server_ask_nothing(cell: Database) -> None:
     with cell.reading() as tx:
-        assert servers.children(tx, []) == ({}, {}) and services.hosts_with_cleanups(tx) == set()
+        assert servers.children(tx, []) == ({}, {}) and host_cleanups.hosts_with_pending(tx) == set()

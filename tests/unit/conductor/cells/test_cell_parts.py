@@ -11,7 +11,7 @@ from nova import errors
 from nova.conductor import ec2_numbers
 from nova.conductor.cells.cell_parts import NoApiDatabase, NoClient
 from nova.conductor.service import metadata_service
-from nova.db.host import services
+from nova.db.host import host_cleanups, services
 from nova.db.models import cell as tables
 from nova.model.base import utcnow
 from nova.model.guest.guests import GuestPassword, GuestQuery
@@ -40,7 +40,7 @@ def cell(cloud: SmallCloud) -> CellConductor:
 def owed(cloud: SmallCloud, uuid: str, host: str = "a", step: str = "destroy_guests") -> int:
     """Write a pending cleanup, and return its key."""
     cleanup = {"host": host, "server_uuid": uuid, "epoch": 1, "step": step, "arguments": {}}
-    cloud.cell.transact(lambda tx: services.add_cleanups(tx, [cleanup]))
+    cloud.cell.transact(lambda tx: host_cleanups.add(tx, [cleanup]))
     return max(row.id for row in cloud.debts())
 
 

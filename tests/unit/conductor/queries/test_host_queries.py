@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor import zones
-from nova.db.host import services
+from nova.db.host import host_cleanups, services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.sql.types import later, utc_now
@@ -138,7 +138,7 @@ def test_delete_is_refused_while_a_server_is_on_its_way_to_the_host(cloud: Small
     with pytest.raises(errors.Conflict, match="hosting instances"):
         drop(cloud, "a")
     cleanup = {"host": "a", "server_uuid": uuid, "epoch": 1, "step": "BuildGuests", "arguments": {}}
-    cloud.cell.transact(lambda tx: services.add_cleanups(tx, [cleanup]))  # now it is elsewhere, and the host forgets it
+    cloud.cell.transact(lambda tx: host_cleanups.add(tx, [cleanup]))  # now it is elsewhere, and the host forgets it
     with pytest.raises(errors.Conflict, match="still has pending cleanups"):
         drop(cloud, "a")
     cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=True))

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.queries import usage
-from nova.db.host import services as table
+from nova.db.host import host_cleanups as table
 from nova.db.models.cell import services
 from nova.model.host.services import PendingCleanup, ServiceQuery, ServiceUpdate
 from tests.fakes.compute_hosts import silent
@@ -59,9 +59,9 @@ def test_cleanup_when_a_newer_one_stands_in_its_place_then_doing_the_older_does_
     uuid, old = lost(cloud)
     again = {"host": "a", "server_uuid": uuid, "step": old.step, "arguments": {"keep_disks": "1"}}
     both = [{**again, "epoch": old.epoch - 1}, {**again, "epoch": old.epoch}]
-    cloud.cell.transact(lambda tx: table.add_cleanups(tx, both))
+    cloud.cell.transact(lambda tx: table.add(tx, both))
     assert cloud.control.list_debts("a") == (old,)
-    cloud.cell.transact(lambda tx: table.add_cleanups(tx, [{**again, "epoch": old.epoch + 1}]))
+    cloud.cell.transact(lambda tx: table.add(tx, [{**again, "epoch": old.epoch + 1}]))
     new, = cloud.control.list_debts("a")
     assert new.id != old.id and new.epoch == old.epoch + 1 and new.arguments == {"keep_disks": "1"}
     cloud.hosts.debt_paid("a", old.id)
@@ -93,7 +93,7 @@ def test_dropping_when_it_dies_half_way_then_the_next_one_ends_it(cloud: SmallCl
     def killed(*args: object) -> None:
         raise SystemExit
     with monkeypatch.context() as patch:
-        patch.setattr(usage.services, "drop_cleanup", killed)
+        patch.setattr(usage.host_cleanups, "drop", killed)
         with pytest.raises(SystemExit):
             usage.UsageQueries(cloud.deps).forgive_debts("a")  # type: ignore[arg-type]
     assert cloud.claims() == {("b", uuid)} and cloud.control.list_debts("a") == (cleanup,)

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db.host import services
+from nova.db.host import host_cleanups
 from nova.db.models.cell import operations, servers
 from nova.db.sql.engine import DatabaseUnavailable
 from nova.model.guest.orders import Outcome, Permission
@@ -112,7 +112,7 @@ def test_debt_when_it_is_owed_again_then_it_takes_the_newer_epoch(cloud: SmallCl
     debts = [{"host": "a", "server_uuid": uuid, "epoch": epoch, "step": "destroy_guests", "arguments": {}}
              for epoch in (9, 8)]
     for debt in debts:
-        cloud.cell.transact(lambda tx, debt=debt: services.add_cleanups(tx, [debt]))
+        cloud.cell.transact(lambda tx, debt=debt: host_cleanups.add(tx, [debt]))
     assert {debt.host: debt.epoch for debt in cloud.debts()} == {**first, "a": 9}
     cloud.delete(uuid)
 

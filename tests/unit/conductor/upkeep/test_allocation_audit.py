@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Stores
-from nova.db.host import services
+from nova.db.host import host_cleanups
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.quota import ledger
@@ -157,7 +157,7 @@ def test_audit_when_somebody_allocates_by_placements_api_then_it_is_no_orphan(cl
 def test_audit_when_a_host_has_cleanups_then_what_is_held_there_stays(cloud: SmallCloud) -> None:
     [uuid] = cloud.active()
     add_orphan(cloud, "b", uuid)
-    cloud.cell.transact(lambda tx: services.add_cleanups(tx, [{"host": "b", "server_uuid": uuid, "epoch": 1,
+    cloud.cell.transact(lambda tx: host_cleanups.add(tx, [{"host": "b", "server_uuid": uuid, "epoch": 1,
                                                                "step": "x",
                                                       "arguments": {}}]))
     assert run(cloud, "audit", delete=True)[0] == 0

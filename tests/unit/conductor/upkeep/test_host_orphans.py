@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db.host import services
+from nova.db.host import host_cleanups
 from nova.db.models import cell as tables
 from nova.db.sql.types import later
 from nova.model.guest.orphans import MOST_ORPHANS, FoundOrphan, Orphan, OrphanKind, OrphanReport
@@ -79,7 +79,7 @@ def test_list_when_a_record_explains_it_then_it_is_left_out_and_never_removed(cl
         cloud.write("cell", sa.update(tables.operations).where(tables.operations.c.server_uuid == uuid)
                     .values(finished_at=None))
     elif how == "cleanup":
-        cloud.cell.transact(lambda tx: services.add_cleanups(tx, [
+        cloud.cell.transact(lambda tx: host_cleanups.add(tx, [
             {"host": there, "server_uuid": uuid, "epoch": 9, "step": "destroy_guests", "arguments": {}}]))
     else:
         cloud.write("cell", sa.insert(tables.migrations).values(

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import periodic, purge
 from nova.db import flavors
-from nova.db.host import services
+from nova.db.host import host_cleanups, services
 from nova.db.models import api, cell
 from nova.db.operation import action_retention
 from nova.db.server import ec2_ids
@@ -208,7 +208,7 @@ def test_services_when_they_were_replaced_then_the_last_of_each_daemon_stays(clo
 def test_cleanup_when_host_and_server_are_gone_for_good_then_it_goes(cloud, server: str, host: str, known: bool,
                                                                      stays: bool) -> None:
     uuid = server if known else new_uuid()
-    cloud.cell.transact(lambda tx: services.add_cleanups(tx, [
+    cloud.cell.transact(lambda tx: host_cleanups.add(tx, [
         {"host": host, "server_uuid": uuid, "epoch": 1, "step": "destroy_guests", "arguments": {}}]))
     assert turn(cloud) == (not stays)
     assert bool(cloud.debts()) == stays
