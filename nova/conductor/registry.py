@@ -19,7 +19,8 @@ from nova.conductor.actions.power import (
 )
 from nova.conductor.actions.rebuild import REBUILD_SERVER
 from nova.conductor.actions.rescue import RESCUE_SERVER, UNRESCUE_SERVER
-from nova.conductor.actions.resize import CONFIRM_RESIZE, MIGRATE, RESIZE, REVERT_RESIZE
+from nova.conductor.actions.resize import MIGRATE, RESIZE
+from nova.conductor.actions.resize_ends import CONFIRM_RESIZE, REVERT_RESIZE
 from nova.conductor.actions.shelve import SHELVE_OFFLOAD_SERVER, SHELVE_SERVER, UNSHELVE_SERVER
 from nova.conductor.actions.snapshot import CREATE_BACKUP, CREATE_IMAGE
 from nova.conductor.actions.volume.stopped_images import CREATE_IMAGE_STOPPED

@@ -94,7 +94,7 @@ def _verb(change: bool) -> str:
 
 def _ledger(both: Stores, evidence: Evidence, change: bool) -> int:
     """Read all servers, one page at a time, and create missing ledger rows. Return how many were missing."""
-    api, cell, cell_uuid = both
+    api, cell, cell_uuid, _cells = both
     count, after = 0, 0
     while True:
         with cell.reading() as tx:

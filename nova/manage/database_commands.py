@@ -60,7 +60,7 @@ def purge(options: Options, given: argparse.Namespace) -> int:
         return 2
     from nova.db.quota import ledger
 
-    api, cell, _uuid = stores(options)
+    api, cell, *_ = stores(options)
     total = _purged(cell, age_s, False, say if given.verbose else None)
     while api.transact(lambda tx: ledger.purge(tx, age_s, 1000)):
         pass

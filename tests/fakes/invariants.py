@@ -34,7 +34,7 @@ def wrong(cloud: LivingCloud, addresses: Callable[[LivingCloud, list[Any]], Iter
     moves = _moves(cloud)
     return [*_states(cloud, live), *_places(cloud, live, moves), *_claims(cloud, live, moves), *_ledger(cloud, live),
             *_packings(cloud, live), *(addresses or _addresses)(cloud, live), *_open_moves(live, moves),
-            *_leftovers(cloud, live)]
+            *_leftovers(cloud, live, {(move.source_compute, uuid) for uuid, move in moves.items()})]
 
 
 def _moves(cloud: LivingCloud) -> dict[str, Any]:
@@ -187,9 +187,11 @@ def _open_moves(live: list[Any], moves: dict[str, Any]) -> Iterator[str]:
     yield from (f"{uuid} waits to be confirmed, and no move is there" for uuid in resized - set(moves))
 
 
-def _leftovers(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
+def _leftovers(cloud: LivingCloud, live: list[Any], waiting: set[tuple[str, str]]) -> Iterator[str]:
+    """Check that hosts have nothing left. ``waiting``: (host, server) of source copies that wait for a confirmation."""
     broken = {(row.host, row.uuid) for row in live if row.vm_state == "error"}  # its next action creates it again
-    yield from (f"{debt.host} owes {debt.step} of {debt.server_uuid}" for debt in cloud.debts())
+    yield from (f"{debt.host} owes {debt.step} of {debt.server_uuid}" for debt in cloud.debts()
+                if not (debt.held and (debt.host, debt.server_uuid) in waiting))
     for host, compute in cloud.computes.items():
         yield from (f"{host} has {path.name} half built" for path in (compute.path / "building").iterdir()
                     if (host, path.name) not in broken)
@@ -200,6 +202,6 @@ def _leftovers(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
 
 def audited(cloud: LivingCloud) -> list[str]:
     """Return the findings of nova-manage placement audit."""
-    every = [allocation_audit.Stores(part.api, part.cell, part.deps.cell_uuid) for part in cloud.parts]
+    every = [allocation_audit.stores_of(part.deps) for part in cloud.parts]
     return [f"audit: {one.words()}" for stores in every for uuid in allocation_audit.review(stores)
             for one in allocation_audit.audit(stores, uuid).differences]

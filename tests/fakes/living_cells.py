@@ -40,8 +40,8 @@ class OtherLivingCell(LivingCloud):
 
     def conductor(self, name: str = "ctl") -> Deps:
         deps = super().conductor(name)
-        self.image_service = self.first.image_service
-        deps.cell_uuid, deps.images = OTHER, self.image_service
+        self.image_service, self.volume_service = self.first.image_service, self.first.volume_service
+        deps.cell_uuid, deps.images, deps.volumes = OTHER, self.image_service, self.volume_service
         deps.scheduler = self.first.bus.client(SchedulerRPC, name)
         return deps
 

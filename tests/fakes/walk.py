@@ -30,6 +30,7 @@ from tests.fakes.walking_networks import WalkingNetworks
 FAULTY = 0.4  # of the actions meet a fault
 OPERATED = 0.1  # of the steps are an operator's changes of hosts and aggregates
 RATIOS = (0.01, 1.0, 4.0)  # CPU allocation ratios of a host: the first is less than its usage
+CROSSING = 0.5  # of cold moves may go to another cell, if there is one
 HASTY = 0.1  # of the actions are immediately followed by another one
 WATCHED = 0.3  # of the actions have a user who opens a console before, during or after them
 MEANWHILE = 0.3  # of the actions have a user who changes the server's networks at the same time
@@ -85,8 +86,10 @@ ACTIONS: dict[str, Act] = {
     "createBackup": _call("create_backup", lambda walk, uuid: orders.CreateBackup(
         uuid=uuid, name="daily", backup_type="daily", rotation=walk.rng.randint(0, 2))),
     "unshelve": _call("unshelve_server", lambda walk, uuid: orders.UnshelveServer(uuid=uuid)),
-    "resize": _call("resize_server", lambda walk, uuid: orders.ResizeServer(uuid=uuid, flavor_id=walk.flavor())),
-    "migrate": _call("migrate_server", lambda walk, uuid: orders.MigrateServer(uuid=uuid, host=walk.maybe_host())),
+    "resize": _call("resize_server", lambda walk, uuid: orders.ResizeServer(
+        uuid=uuid, flavor_id=walk.flavor(), cross_cell=walk.rng.random() < CROSSING)),
+    "migrate": _call("migrate_server", lambda walk, uuid: orders.MigrateServer(
+        uuid=uuid, host=walk.maybe_host(), cross_cell=walk.rng.random() < CROSSING)),
     "live-migration": _call("live_migrate_server", lambda walk, uuid: orders.LiveMigrateServer(
         uuid=uuid, host=walk.maybe_host())),
     "evacuate": _evacuate,

@@ -83,7 +83,8 @@ class WalkingVolumes(WalkingNetworks):
         """Make all cleanups due, and run them."""
         for _ in range(ROUNDS):
             self.cloud.write("cell", sa.update(tables.volume_cleanups).values(due_at=sa.text("'2020-01-01 00:00:00'")))
-            volume_cleanups.run(self.cloud.deps)
+            for part in self.cloud.parts:
+                volume_cleanups.run(part.deps)
 
     # -- invariants
 

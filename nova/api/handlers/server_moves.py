@@ -16,6 +16,8 @@ _RULES = "os_compute_api:os-migrate-server:"
 MIGRATE_HOST = f"{_RULES}migrate:host"
 LIVE_HOST = f"{_RULES}migrate_live:host"
 
+CROSS_CELL = "compute:servers:resize:cross_cell"
+
 AUTO = "auto"  # of block_migration: the hosts' storage decides
 
 
@@ -31,7 +33,8 @@ def resize(req: Request, server_id: str) -> None:
     req.conductor.resize_server(ResizeServer(
         uuid=server_id, flavor_id=str(asked["flavorRef"]).rsplit("/", 1)[-1],
         disk_config=asked.get("OS-DCF:diskConfig"),
-        may_zero_disk=req.allows(ZERO_DISK, found.project_id, found.user_id)))
+        may_zero_disk=req.allows(ZERO_DISK, found.project_id, found.user_id),
+        cross_cell=req.allows(CROSS_CELL, found.project_id, found.user_id)))
 
 
 def confirm_resize(req: Request, server_id: str) -> None:
@@ -53,8 +56,9 @@ def migrate(req: Request, server_id: str) -> None:
     """Start a cold migration; naming the host needs a separate rule."""
     asked = req.body["migrate"] if versions.migrate_can_name_a_host(req.version) else None
     host = asked.get("host") if asked else None
-    actor(req, server_id, "migrate", rule=MIGRATE_HOST if host else None)
-    req.conductor.migrate_server(MigrateServer(uuid=server_id, host=host))
+    found = actor(req, server_id, "migrate", rule=MIGRATE_HOST if host else None)
+    req.conductor.migrate_server(MigrateServer(
+        uuid=server_id, host=host, cross_cell=req.allows(CROSS_CELL, found.project_id, found.user_id)))
 
 
 def live_migrate(req: Request, server_id: str) -> None:

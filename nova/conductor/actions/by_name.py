@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova import errors
 from nova.conductor.actions.delete import Restore
-from nova.conductor.actions.resize import ENDINGS
+from nova.conductor.actions.resize_ends import ENDINGS
 from nova.conductor.engine.begin import begin, locked
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments

@@ -14,6 +14,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, add_destroy_cleanup, destroy
+from nova.conductor.steps.other_cells import clean_up_elsewhere, is_elsewhere
 from nova.db.models.cell import servers
 from nova.db.server import migrations
 from nova.db.server.states import PerServer
@@ -43,9 +44,11 @@ class DestroyGuests(Step):
     def _everywhere(self, deps: Deps, op: Op) -> Result:
         """Destroy the guest on each host, also after one fails. The first failure fails the delete and is reported to
         the owner."""
-        hosts = dict.fromkeys([op.server.host, *(op.asked(Arguments).hosts or ()), *op.progress.claimed])
+        found = (op.server.host, *(op.asked(Arguments).hosts or ()), *op.progress.claimed)
+        hosts = list(dict.fromkeys(filter(None, found)))
+        elsewhere = [host for host in hosts if is_elsewhere(deps, host)]
         failures = []
-        for host in filter(None, hosts):
+        for host in [one for one in hosts if one not in elsewhere]:
             try:
                 destroy(deps, host, op)
             except errors.host.NoAnswer as error:
@@ -54,6 +57,8 @@ class DestroyGuests(Step):
                 return error
             except errors.NovaError as error:
                 failures.append(error)
+        for host in elsewhere:
+            clean_up_elsewhere(deps, op, host)
         return failures[0] if failures else {"host": op.server.host}
 
 

@@ -212,7 +212,7 @@ class OffloadGuests(Step):
 class ReleaseHost(Step):
     """Remove the servers from their host and release their claims there. They keep addresses and quota."""
 
-    uses = ("api", "cell", "feed", "networking")
+    uses = ("api", "cell", "cell_uuid", "cells", "feed", "networking")
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         for op in ops:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -121,6 +122,16 @@ class LiveCells:
             return self.entry
         known = self._by_uuid.get(self._hosts.get(host, ""))
         return known or self._look_for(host)
+
+    def of_host_outside(self, uuid: str, host: str) -> Deps | None:
+        """Return the cell of a compute host if it is another one than ``uuid``. Raises Unavailable if a cell that does
+        not answer may have the host."""
+        if not self.several:
+            return None
+        with contextlib.suppress(errors.host.NotFound):  # removed
+            cell = self.of_host(host)
+            return cell if cell.cell_uuid != uuid else None
+        return None
 
     def _look_for(self, host: str) -> Deps:
         def names(cell: Deps) -> set[str]:

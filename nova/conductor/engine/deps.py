@@ -230,6 +230,10 @@ class Cells(Protocol):
         """Return the cell of a compute host. Raises host.NotFound; Unavailable if a cell that does not answer may have
         it."""
 
+    def of_host_outside(self, uuid: str, host: str) -> Deps | None:
+        """Return the cell of a compute host if it is another one than ``uuid``. Raises Unavailable if a cell that does
+        not answer may have the host."""
+
 
 @dataclasses.dataclass(frozen=True)
 class OneCell:
@@ -261,6 +265,9 @@ class OneCell:
 
     def of_host(self, host: str) -> Deps:
         return self.deps
+
+    def of_host_outside(self, uuid: str, host: str) -> Deps | None:
+        return None
 
 
 @dataclasses.dataclass

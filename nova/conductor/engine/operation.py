@@ -58,7 +58,8 @@ class ResetState(Arguments):
 
 
 class PlacementArguments(Arguments):
-    """Arguments of an operation that selects a host. ``flavor``: of a resize; ``source``: of a move."""
+    """Arguments of an operation that selects a host. ``flavor``: of a resize; ``source``: of a move; ``cross_cell``:
+    the host may be in another cell."""
 
     host: str | None = None
     node: str | None = None
@@ -66,6 +67,7 @@ class PlacementArguments(Arguments):
     exclude: tuple[str, ...] = ()
     flavor: Flavor | None = None
     source: str | None = None
+    cross_cell: bool = False
 
 
 class CreateArguments(PlacementArguments):
@@ -112,6 +114,7 @@ class OperationProgress(Value):
     provider_id: int | None = None
     zone: str | None = None
     left_cell: str | None = None  # where the server was before, until nothing of it is left there
+    to_cell: str | None = None  # of a move to another cell: that of the host
     no_host: NoHost | None = None
     claimed: tuple[str, ...] = ()  # of a delete: hosts with claims of the server
     left: str | None = None  # of a shelve: the host that the guest left

@@ -58,7 +58,8 @@ class Runner:
         them as that runner held it, with the request's secrets."""
         if entries:
             self._active.update(entry.id for entry in entries)
-            concurrency.spawn(self._in_context, context.current(), self._continue, entries, left, name="workflow")
+            concurrency.spawn(self._in_context, context.current(), self._continue, entries, left.secrets,
+                              name="workflow")
 
     @contextlib.contextmanager
     def holding(self, entry: Entry) -> Iterator[None]:
@@ -75,7 +76,7 @@ class Runner:
             metrics.OPERATIONS_RESUMED.labels(entry.action).inc()
             LOG.info("resuming '%s' at step %s (%s)", entry.action, entry.step, entry.direction,
                      extra={"server": entry.server_uuid})
-            concurrency.spawn(self._in_context, context.internal(entry.request_id), self._resume, entry,
+            concurrency.spawn(self._in_context, context.internal(entry.request_id), self._continue, [entry], {},
                               name="workflow")
         return len(taken)
 
@@ -102,24 +103,18 @@ class Runner:
             self.announce.begun(workflow, ops)
             self._run(workflow, ops, 0)
 
-    def _continue(self, entries: Sequence[Entry], left: Op) -> None:
-        workflow = self.workflows[entries[0].action]
-        ops = self._guarded(entries, self._load, entries, None, left.secrets)
-        if ops:
-            self._run(workflow, ops, workflow.position(entries[0].step))
-
-    def _resume(self, entry: Entry) -> None:
-        workflow = self.workflows[entry.action]
-        ops = self._guarded([entry], self._load, [entry], None, {})
-        if not ops:
-            return
-        position = workflow.position(entry.step) if entry.step else 0
-        if entry.direction == "undo":
-            fault = ops[0].progress.fault or FailedWith()
-            ops[0].error = errors.from_wire(fault.kind, fault.code, fault.message, {})
-            self._undo_steps(workflow, ops[0], position)
-        else:
+    def _continue(self, entries: Sequence[Entry], secrets: Secrets) -> None:
+        """Continue operations from the journal, all at one step and in one direction."""
+        workflow, first = self.workflows[entries[0].action], entries[0]
+        ops = self._guarded(entries, self._load, entries, None, secrets)
+        position = workflow.position(first.step) if first.step else 0
+        if ops and first.direction != "undo":
             self._run(workflow, ops, position)
+            return
+        for op in ops or ():
+            fault = op.progress.fault or FailedWith()
+            op.error = errors.from_wire(fault.kind, fault.code, fault.message, {})
+            self._undo_steps(workflow, op, position)
 
     def _load(self, entries: Sequence[Entry], servers: Mapping[str, ServerRow] | None, secrets: Secrets
               ) -> list[Op]:
@@ -293,7 +288,12 @@ class Runner:
                 return False
             self.announce.before_undo(op.entry.action, step, op)
             faults.reached(op.entry.action, step.name, "undo")
-            step.undo(self.deps.only(step.uses), [op])
+            left: list[errors.NovaError] = []
+            with failures.parked(left.append, on=errors.cell.Elsewhere):
+                step.undo(self.deps.only(step.uses), [op])
+            if left:
+                self._drop([op], left[0].message)
+                return False
             faults.reached(op.entry.action, step.name, "undone")
             self.announce.after_undo(op.entry.action, step, op)
             if step.undo_event:

@@ -70,9 +70,11 @@ class PortsOfDeleted(Protocol):
 
 
 class NetworkBackEnd(Protocol):
-    """A network back end. ``name``: nova-network or neutron. ``left_ports`` None: the back end has no ports."""
+    """A network back end. ``name``: nova-network or neutron. ``left_ports`` None: the back end has no ports.
+    ``spans_cells``: a server keeps its interfaces when it moves to another cell."""
 
     name: str
+    spans_cells: bool
     left_ports: PortsOfDeleted | None
 
     def jobs(self, first: bool) -> Sequence[NetworkJob]:

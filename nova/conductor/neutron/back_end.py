@@ -58,7 +58,7 @@ def _waited_for(ops: Sequence[Op], failure: type[errors.NovaError] = errors.Unav
 class NeutronBackEnd:
     """The :class:`nova.conductor.networking.back_end.NetworkBackEnd` for Neutron."""
 
-    name = "neutron"
+    name, spans_cells = "neutron", True
 
     def __init__(self, deps: Deps, client: Client, detach: Detach, ovs_bridge: str = "br-int",
                  gather_s: float = 0.05, heal_s: float = 0.0) -> None:

@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 class NovaNetwork:
     """The :class:`nova.conductor.networking.back_end.NetworkBackEnd` for nova-network."""
 
-    name = "nova-network"
+    name, spans_cells = "nova-network", False
     left_ports = None
 
     def __init__(self, deps: Deps) -> None:

@@ -47,7 +47,7 @@ LOG = logging.getLogger(__name__)
 
 UNREACHABLE = (errors.Unavailable,)
 #: Members of Deps that are needed to write and send an order.
-ORDERS = ("api", "cell", "compute", "settings", "volumes", "volume_keys")
+ORDERS = ("api", "cell", "cell_uuid", "cells", "compute", "settings", "volumes", "volume_keys")
 
 
 def disks_of(server: ServerRow) -> tuple[Disk, ...]:

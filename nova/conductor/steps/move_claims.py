@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op
 from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveEnd, MoveStep, ask, counted, move_of, move_order, order_at, remove, source
-from nova.conductor.steps.placement import claim_of, cleanup_hosts, reschedule, wanted_flavor
+from nova.conductor.steps.other_cells import claimed_elsewhere
+from nova.conductor.steps.placement import claim_of, cleanup_hosts, reschedule, taken, wanted_flavor
 from nova.db.placement import claims
 from nova.db.quota import ledger
 from nova.db.server import migrations
@@ -51,6 +52,7 @@ class ClaimMove(MoveStep):
     uses = ("api", "cell", "cell_uuid", "cells", "feed", "scheduler", "settings")
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
+        cell = self._cell_elsewhere(deps, op)
         wanted = claim_of(deps, op, wanted_flavor(op))
 
         def take(tx: Connection) -> tuple[dict[str, errors.NovaError | None], list[claims.ProviderUsage]]:
@@ -65,11 +67,21 @@ class ClaimMove(MoveStep):
         found = zones.for_server(deps, op, usages)
         if isinstance(found, errors.NovaError):
             raise found
-        return {**found, "arrival": None, "shared": None}  # forget the reports of an earlier destination
+        # forget the reports of an earlier destination
+        return {**found, "arrival": None, "shared": None, "to_cell": cell.cell_uuid if cell is not None else None}
+
+    @staticmethod
+    def _cell_elsewhere(deps: Deps, op: Op) -> Deps | None:
+        """Return the cell of the host that the operation took, if it is another one. A host whose cell does not answer
+        counts as one that refuses."""
+        with failures.replaced(errors.Unavailable, lambda error: errors.HostRefused(error.message)):
+            return deps.cells.of_host_outside(deps.cell_uuid, taken(op).host)
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            self._give_back(deps, op, cleanup_hosts(deps, [op]).get(op.uuid, ()))
+            kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
+            unused = op.progress.host if op.progress.to_cell else None  # the server never entered the host's cell
+            self._give_back(deps, op, [host for host in kept if host != unused])
 
     @staticmethod
     def _give_back(deps: Deps, op: Op, kept: Sequence[str]) -> None:
@@ -80,7 +92,7 @@ class ClaimMove(MoveStep):
 class EndMove(MoveStep):
     """End the move: release the claim on the old host, unless it has a pending cleanup of the server."""
 
-    uses = ("api", "cell", "feed")
+    uses = ("api", "cell", "cell_uuid", "cells", "feed")
     pure = True  # may be repeated, and is never undone
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
@@ -122,7 +134,8 @@ class CleanUpEarlierMoves(MoveStep):
         return {"tried": tuple(pending)} if pending else {}
 
     def _settle(self, deps: Deps, op: Op, held: Sequence[ledger.HoldingHost]) -> None:
-        here, pending = op.server.host, cleanup_hosts(deps, [op]).get(op.uuid, ())
+        here, elsewhere = op.server.host, claimed_elsewhere(deps, op)
+        pending = [host for host in cleanup_hosts(deps, [op]).get(op.uuid, ()) if host not in elsewhere]
         with deps.cell.reading() as tx:
             kinds = migrations.types_of(tx, [one.move for one in held if one.move])
         keep = not set(kinds.values()).isdisjoint(KEPT_DISKS)

@@ -21,8 +21,9 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, Result
 from nova.conductor.engine.workflow import Step
 from nova.conductor.steps.guests import build_order, fence, guarded, guest_order, results_of
-from nova.conductor.steps.placement import taken, wanted_flavor
-from nova.conductor.steps.volumes import VolumeStep, connect_next, connected
+from nova.conductor.steps.other_cells import clean_up_elsewhere, is_elsewhere
+from nova.conductor.steps.placement import cell_of_taken, taken, wanted_flavor
+from nova.conductor.steps.volumes import VolumeStep, connect_next, connected, connector_of
 from nova.db.host import host_cleanups, hosts, services
 from nova.db.server import migrations
 from nova.db.server.server_row import ServerRow
@@ -47,7 +48,8 @@ LOG = logging.getLogger(__name__)
 
 class MoveArguments(PlacementArguments):
     """Arguments of every move: the server's host, flavor and state at its start. ``move``: of a confirm or revert, the
-    move that it ends."""
+    move that it ends; also of a move that has changed the cell. ``source_cell``: the cell of the source, of a move that
+    may change it; of a confirm or revert, if it is another cell than the server's."""
 
     source: str
     source_node: str
@@ -56,6 +58,7 @@ class MoveArguments(PlacementArguments):
     instance_name: str
     vm_state: str
     move: str | None = None
+    source_cell: str | None = None
 
 
 class MoveEnd(NamedTuple):
@@ -178,14 +181,14 @@ class MoveStep(Step):
         return each(ops, lambda op: self._advance(tx, deps, op))
 
     def _advance(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
-        shown = self.shows(tx, op)
+        shown = self.shows(tx, deps, op)
         if self.status:
             shown = {"status": self.status, **shown}
         if shown and not migrations.advance(tx, move_of(op), **shown):
             raise errors.move.Cancelled(server=op.uuid)
         return self.row(tx, deps, op)
 
-    def shows(self, tx: Connection, op: Op) -> Mapping[str, object]:
+    def shows(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
         """Return more columns of the migration's row."""
         return {}
 
@@ -245,7 +248,11 @@ def ask_source(deps: Deps, call: Call[O], op: Op, order: O) -> Outcome:
 
 
 def remove(deps: Deps, op: Op, end: MoveEnd, keep_disks: bool = False) -> None:
-    """Remove the server from a host where it must not be. A failure becomes a pending cleanup."""
+    """Remove the server from a host where it must not be. A failure becomes a pending cleanup, as does the removal
+    from a host of another cell."""
+    if is_elsewhere(deps, end.host):
+        clean_up_elsewhere(deps, op, end.host)
+        return
     with failures.parked(lambda error: add_removal_cleanup(deps, op, end, error.message, keep_disks),
                          on=errors.NovaError, but=(errors.Overtaken, DatabaseUnavailable)):
         ask(deps, ComputeRPC.destroy_guests, end.host, op, order_at(deps, op, end, keep_disks))
@@ -296,17 +303,21 @@ def place(tx: Connection, deps: Deps, op: Op, end: MoveEnd) -> Mapping[str, obje
 class AskDestination(MoveStep):
     """Check that the destination answers, and record it in the migration's row."""
 
-    uses: ClassVar[tuple[str, ...]] = ("compute",)
+    uses: ClassVar[tuple[str, ...]] = ("cells", "compute")
 
-    def shows(self, tx: Connection, op: Op) -> Mapping[str, object]:
+    def shows(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
         there = taken(op)
-        nodes = {row.name: row.facts for row in hosts.node_rows(tx, hosts.NodesWanted(host=there.host))}
-        facts = nodes.get(there.node)
+        if op.progress.to_cell is None:
+            rows = hosts.node_rows(tx, hosts.NodesWanted(host=there.host))
+        else:
+            with cell_of_taken(deps, op).cell.reading() as other:
+                rows = hosts.node_rows(other, hosts.NodesWanted(host=there.host))
+        facts = {row.name: row.facts for row in rows}.get(there.node)
         return {"dest_compute": there.host, "dest_node": there.node,
                 "dest_host": (facts.host_ip if facts is not None else None) or None}
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
-        deps.compute.ping(taken(op).host)
+        cell_of_taken(deps, op).compute.ping(taken(op).host)
         return {}
 
 
@@ -314,7 +325,7 @@ class ConnectAtSource(VolumeStep):
     """Connect the host that the server returns to, to the server's volumes."""
 
     def act(self, deps: Deps, op: Op) -> None:
-        connect_next(deps, op, source(op).host)
+        connect_next(deps, op, connector_of(deps, source(op).host))
 
 
 class PrepareResize(AskDestination):

@@ -12,6 +12,7 @@ from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, ProposedHost, Result
 from nova.conductor.engine.workflow import Step
+from nova.conductor.steps.other_cells import claimed_elsewhere
 from nova.db.host import host_cleanups
 from nova.db.placement import claims, placement_facts
 from nova.db.quota import ledger
@@ -105,10 +106,16 @@ def request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
 
 
 def _cells(deps: Deps, op: Op) -> dict[str, object]:
-    """Return which cells the request may use. Only new servers may enter another cell."""
+    """Return which cells the request may use. Only new servers, and moves that policy permits, may enter another
+    cell."""
     if not deps.cells.several:
         return {}
-    return {"closed_cells": deps.cells.closed()} if op.entry.action == "create" else {"cell": deps.cell_uuid}
+    if op.entry.action == "create":
+        return {"closed_cells": deps.cells.closed()}
+    if op.asked(PlacementArguments).cross_cell:
+        return {"closed_cells": tuple(one for one in deps.cells.closed() if one != deps.cell_uuid),
+                "source_cell": deps.cell_uuid}
+    return {"cell": deps.cell_uuid}
 
 
 def plain_request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
@@ -139,6 +146,11 @@ def taken(op: Op) -> ProposedHost:
     if found.host is None or found.node is None or found.provider_id is None:
         raise errors.Bug(f"'{op.entry.action}' has taken no host")
     return ProposedHost(found.host, found.node, found.provider_id)
+
+
+def cell_of_taken(deps: Deps, op: Op) -> Deps:
+    """Return the cell of the host that the operation took. Raises cell.NotServed."""
+    return deps.cells.named(op.progress.to_cell) if op.progress.to_cell else deps
 
 
 def grouped(op: Op) -> bool:
@@ -238,7 +250,7 @@ class ReleaseResources(Step):
     """Release the host's resources and the quota, one time. A claim with a pending cleanup stays until the cleanup is
     done."""
 
-    uses = ("api", "cell", "feed")
+    uses = ("api", "cell", "cell_uuid", "cells", "feed")
     pure = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -253,9 +265,14 @@ class ReleaseResources(Step):
 
 
 def cleanup_hosts(deps: Deps, ops: Sequence[Op]) -> dict[str, list[str]]:
-    """Return the hosts with pending cleanups of these servers: claims there stay until the cleanups are done."""
+    """Return the hosts with pending cleanups of these servers: claims there stay until the cleanups are done. A claim
+    on a host of another cell waits for its cleanup as well."""
     with deps.cell.reading() as tx:
-        return host_cleanups.hosts_of(tx, [op.uuid for op in ops])
+        found = host_cleanups.hosts_of(tx, [op.uuid for op in ops])
+    for op in ops:
+        if elsewhere := claimed_elsewhere(deps, op):
+            found[op.uuid] = list(dict.fromkeys([*found.get(op.uuid, ()), *elsewhere]))
+    return found
 
 
 def write_access_addresses(ops: Iterable[Op], label: str | None) -> None:

@@ -19,7 +19,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
 from nova.conductor.engine.workflow import Step
 from nova.conductor.steps import volume_keys
-from nova.conductor.steps.placement import taken
+from nova.conductor.steps.placement import cell_of_taken, taken
 from nova.db import volumes
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection, DatabaseUnavailable
@@ -210,8 +210,10 @@ class ReserveVolumes(VolumeStep):
 class ConnectAtDestination(VolumeStep):
     """Connect the destination of a move to the volumes, in addition to the source. Undo: disconnect it."""
 
+    uses = (*VolumeStep.uses, "cells")
+
     def act(self, deps: Deps, op: Op) -> None:
-        connect_next(deps, op, taken(op).host)
+        connect_next(deps, op, connector_of(cell_of_taken(deps, op), taken(op).host))
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         left = {}
@@ -227,10 +229,8 @@ class ConnectAtDestination(VolumeStep):
             volume_cleanups.run_server_cleanups(deps, op.uuid)
 
 
-def connect_next(deps: Deps, op: Op, host: str) -> None:
-    """Create an additional attachment of each volume, for this host."""
-    connector = connector_of(deps, host)
-
+def connect_next(deps: Deps, op: Op, connector: Connector) -> None:
+    """Create an additional attachment of each volume, for the connector's host."""
     def coming(device: BlockDevice) -> BlockDevice:
         if device.next_attachment_id:
             return device

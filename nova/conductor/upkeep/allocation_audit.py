@@ -11,8 +11,9 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from nova import errors
-from nova.db.host import enrolments, reports
+from nova import errors, failures
+from nova.conductor.engine.deps import Cells, Deps
+from nova.db.host import cell_mappings, enrolments, host_cleanups, reports
 from nova.db.placement import audits
 from nova.db.placement.audits import AuditedServer
 from nova.db.sql.engine import Connection, Database
@@ -33,11 +34,18 @@ ALL = (*TOO_MUCH, MISSING, WRONG)
 
 
 class Stores(NamedTuple):
-    """The databases of an audit, and the cell whose servers it is about."""
+    """The databases of an audit, and the cell whose servers it is about. ``cells``: all cells; None: this process
+    reaches no other cell."""
 
     api: Database
     cell: Database
     cell_uuid: str = CELL
+    cells: Cells | None = None
+
+
+def stores_of(deps: Deps) -> Stores:
+    """Return the databases of a conductor's cell, with access to the other cells."""
+    return Stores(deps.api, deps.cell, deps.cell_uuid, deps.cells)
 
 
 class Audited(NamedTuple):
@@ -101,7 +109,7 @@ def suspects(stores: Stores, uuids: Sequence[str]) -> list[str]:
     if not uuids:
         return []
     with stores.cell.reading() as cell, stores.api.reading() as tx:
-        found = _audit(tx, cell, uuids)
+        found = _audit(tx, cell, stores, uuids)
     return [one.server for one in found if one.differences]
 
 
@@ -110,7 +118,7 @@ def audit(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Audited:
     transaction."""
     def work(tx: Connection) -> Audited:
         audits.hold(tx, uuid)
-        [audited] = _audit(tx, cell, [uuid])
+        [audited] = _audit(tx, cell, stores, [uuid])
         for one in audited.differences:
             if one.kind in cure:
                 _correct(tx, cell, one)
@@ -119,10 +127,10 @@ def audit(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Audited:
         try:
             return stores.api.transact(work)
         except errors.quota.AuditIncurable as error:
-            return stores.api.transact(lambda tx: _audit(tx, cell, [uuid])[0])._replace(failed=error)
+            return stores.api.transact(lambda tx: _audit(tx, cell, stores, [uuid])[0])._replace(failed=error)
 
 
-def _audit(tx: Connection, cell: Connection, uuids: Sequence[str]) -> list[Audited]:
+def _audit(tx: Connection, cell: Connection, stores: Stores, uuids: Sequence[str]) -> list[Audited]:
     """Compare the servers' allocations with their records. ``tx`` is of the api database. The cell is read first, for
     cleanups (:func:`nova.db.placement.audits.rows`)."""
     rows = audits.rows(cell, uuids)
@@ -130,8 +138,25 @@ def _audit(tx: Connection, cell: Connection, uuids: Sequence[str]) -> list[Audit
     found = []
     for uuid in uuids:
         known = _known(uuid, rows, uuid in opened)
-        found.append(Audited(uuid, compare(known, held.get(uuid, {})), known.unsure))
+        differences = [one for one in compare(known, held.get(uuid, {}))
+                       if one.kind not in TOO_MUCH or not _waits_elsewhere(tx, cell, stores, one)]
+        found.append(Audited(uuid, differences, known.unsure))
     return found
+
+
+def _waits_elsewhere(tx: Connection, cell: Connection, stores: Stores, one: Difference) -> bool:
+    """Return whether an allocation waits for a cleanup in another cell, which the server has left. If that cell cannot
+    be asked, it counts as waiting."""
+    host = one.place.host
+    if stores.cells is None:
+        return len(cell_mappings.by_uuid(tx)) > 1 and not audits.has_node(cell, host)
+    away: list[errors.NovaError] = []
+    with failures.parked(away.append, on=errors.Unavailable):
+        if (other := stores.cells.of_host_outside(stores.cell_uuid, host)) is None:
+            return False
+        with other.cell.reading() as there:
+            return host in host_cleanups.hosts_of(there, [one.server]).get(one.server, ())
+    return bool(away)
 
 
 def _known(uuid: str, rows: audits.Rows, opened: bool) -> KnownServer:

@@ -31,7 +31,7 @@ def run(deps: Deps) -> int:
     after = deps.cell.transact(lambda tx: orphans.take_turn(tx, WALK, TURN_S))
     if after is None:
         return 0
-    stores = Stores(deps.api, deps.cell, deps.cell_uuid)
+    stores = allocation_audit.stores_of(deps)
     uuids, last = allocation_audit.page(stores, after, PAGE)
     _count_unknown(deps, uuids)
     found = [one for uuid in allocation_audit.suspects(stores, uuids)

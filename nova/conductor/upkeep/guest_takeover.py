@@ -13,7 +13,6 @@ from typing import NamedTuple
 from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import allocation_audit, orphans
-from nova.conductor.upkeep.allocation_audit import Stores
 from nova.db.host import aggregates
 from nova.db.quota import ledger, server_cells
 from nova.db.schema import api_rebuild
@@ -121,7 +120,7 @@ class GuestTakeovers:
         """Write the import, the cell's records first: after a crash the continuous audit finds the missing parts."""
         self.deps.cell.transact(lambda tx: self._write(tx, found))
         self._count(found)
-        stores = Stores(self.deps.api, self.deps.cell, self.deps.cell_uuid)
+        stores = allocation_audit.stores_of(self.deps)
         audited = allocation_audit.audit(stores, found.order.server_uuid, allocation_audit.ALL)
         self.deps.networking.taken_over(found.order, found.row.host)
         for host in {found.row.host, *([found.server.host] if found.server and found.server.host else [])}:

@@ -61,7 +61,7 @@ class Orphans:
         self.deps = deps
 
     def _stores(self) -> Stores:
-        return Stores(self.deps.api, self.deps.cell, self.deps.cell_uuid)
+        return allocation_audit.stores_of(self.deps)
 
     # -- hosts
 

@@ -230,6 +230,11 @@ def rows(tx: Connection, uuids: Sequence[str]) -> Rows:
     return Rows(found, frozenset(busy), moves, {uuid: frozenset(hosts) for uuid, hosts in cleanup_hosts.items()})
 
 
+def has_node(tx: Connection, host: str) -> bool:
+    """Return whether the cell has a node of a host of this name."""
+    return tx.execute(sa.select(nodes.c.id).where(nodes.c.host == host).limit(1)).first() is not None
+
+
 def server_exists(tx: Connection, uuid: str) -> bool:
     """Return whether a server with that UUID exists that is not deleted."""
     return tx.execute(sa.select(servers.c.id).where(servers.c.uuid == uuid, servers.c.deleted == 0)).first() is not None

@@ -1,6 +1,6 @@
 """Whole servers: all rows of a server in one cell's database, read and written as they are, to move between cells.
 
-A new server moves with its operation, which continues in the other cell. The servers of a host that moves are idle.
+A server moves with its open operation, which continues in the other cell. The servers of a host that moves are idle.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ from nova.db.server.states import ENTRY_COLUMNS, Entry
 from nova.db.sql.types import Columns, utc_now
 
 #: Rows of a server beside its own. Keys that a database assigns are not copied: each cell has its own.
-PARTS = (server_metadata, server_tags, volume_holders, operations)
-#: Of a server that is not new, there may be these rows as well.
-ALL_PARTS = (*PARTS, migrations, volume_cleanups)
+PARTS = (server_metadata, server_tags, volume_holders, operations, migrations, volume_cleanups)
+#: Rows that a server does not take along: consoles end, and the other cell asks for the facts again.
+LEFT = (console_tokens, guest_facts)
+
+#: Columns of an open operation that its runner may have changed since it wrote them.
+CONTINUED = ("step", "direction", "attempt", "arguments", "data", "history")
 
 Row = dict[str, object]
 
@@ -50,12 +53,17 @@ class WholeServer(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """The state of open operations in the copies: who owns them from now on, at which step, with which data by
-    server."""
+    """The open operations as they continue in the copies, by server: with their step, direction and data."""
 
     runner_id: int
-    step: str
-    data: Mapping[str, Mapping[str, object]]
+    entries: Mapping[str, Entry]
+
+
+class Left(NamedTuple):
+    """The servers that a cell has no rows of any more, and those that stay: a newer operation has begun there."""
+
+    gone: frozenset[str]
+    stay: frozenset[str]
 
 
 def read(tx: Connection, entries: Sequence[Entry]) -> list[WholeServer]:
@@ -64,7 +72,7 @@ def read(tx: Connection, entries: Sequence[Entry]) -> list[WholeServer]:
     uuids = [entry.server_uuid for entry in entries]
     found = {str(row["uuid"]): row for row in map(_keyless, tx.execute(
         _ordered(servers).where(servers.c.uuid.in_(uuids), servers.c.deleted == 0).with_for_update()))}
-    parts = _parts(tx, list(found), PARTS)
+    parts = _parts(tx, list(found))
     live = _open_requests(parts[operations.name], entries)
     return [_whole(found[uuid], parts) for uuid in uuids if uuid in found and uuid in live]
 
@@ -73,9 +81,9 @@ def read(tx: Connection, entries: Sequence[Entry]) -> list[WholeServer]:
 Parts = Mapping[str, Mapping[str, Sequence[Row]]]
 
 
-def _parts(tx: Connection, uuids: Sequence[str], tables: Sequence[sa.Table]) -> Parts:
+def _parts(tx: Connection, uuids: Sequence[str]) -> Parts:
     parts: dict[str, dict[str, list[Row]]] = {}
-    for table in tables:
+    for table in PARTS:
         by_server = parts[table.name] = {}
         for row in map(_keyless, tx.execute(_ordered(table).where(table.c.server_uuid.in_(uuids)))):
             by_server.setdefault(str(row["server_uuid"]), []).append(row)
@@ -109,7 +117,7 @@ def write(tx: Connection, whole: Sequence[WholeServer], copied: Copied) -> tuple
     stale = _locked(tx, uuids)
     if _owned(tx, stale, copied.runner_id):
         raise errors.daemon.WorkflowNotYet(what="another conductor, which moves the server between cells")
-    _remove(tx, stale)
+    forget(tx, stale)
     _insert(tx, servers, [one.server for one in whole])
     for table in PARTS:
         rows = [row for one in whole for row in one.parts[table.name]]
@@ -129,11 +137,11 @@ def _is_open(uuids: Sequence[str]) -> sa.ColumnElement[bool]:
 
 
 def _continued(row: Row, copied: Copied) -> Row:
-    """Return an operation's row as its copy: an open one continues at the step, with the new owner."""
+    """Return an operation's row as its copy: an open one continues at its step, with the new owner."""
     if row["finished_at"] is not None:
         return row
-    return {**row, "runner_id": copied.runner_id, "step": copied.step, "direction": "do",
-            "data": copied.data[str(row["server_uuid"])]}
+    entry = copied.entries[str(row["server_uuid"])]
+    return {**row, "runner_id": copied.runner_id, **{name: getattr(entry, name) for name in CONTINUED}}
 
 
 def _locked(tx: Connection, uuids: Sequence[str]) -> list[str]:
@@ -154,20 +162,20 @@ def remove(tx: Connection, entries: Sequence[Entry]) -> None:
     _locked(tx, [entry.server_uuid for entry in entries])
     mine = tx.execute(sa.select(operations.c.server_uuid).where(
         operations.c.id.in_([entry.id for entry in entries]), operations.c.finished_at.is_(None)))
-    _remove(tx, list(mine.scalars()))
+    forget(tx, list(mine.scalars()))
 
 
-def leave(tx: Connection, entries: Sequence[Entry]) -> set[str]:
-    """Delete this cell's rows of the servers of these operations, which continue in another cell. Return the servers
-    that stay: there a newer operation has begun. May be repeated."""
+def leave(tx: Connection, entries: Sequence[Entry]) -> Left:
+    """Delete this cell's rows of the servers of these operations, which continue in another cell. Servers that have
+    left before are in neither set of the result. May be repeated."""
     uuids = _locked(tx, [entry.server_uuid for entry in entries])
     journal: dict[str, list[Row]] = {}
     for row in tx.execute(sa.select(operations.c.server_uuid, operations.c.request_id, operations.c.action,
                                     operations.c.finished_at).where(_is_open(uuids))):
         journal.setdefault(row.server_uuid, []).append(dict(row._mapping))
     same = _open_requests(journal, entries)
-    _remove(tx, sorted(same))
-    return set(uuids) - same
+    forget(tx, sorted(same))
+    return Left(frozenset(same), frozenset(uuids) - same)
 
 
 # -- idle servers
@@ -177,7 +185,7 @@ def read_idle(tx: Connection, uuids: Sequence[str], template: str) -> list[Whole
     which is ``template`` (``[DEFAULT]instance_name_template``) filled with the key that it has here."""
     found = list(map(functools.partial(_named, template), tx.execute(_ordered(servers).where(
         servers.c.uuid.in_(uuids), servers.c.deleted == 0).with_for_update())))
-    parts = _parts(tx, [str(row["uuid"]) for row in found], ALL_PARTS)
+    parts = _parts(tx, [str(row["uuid"]) for row in found])
     return [_whole(row, parts) for row in found
             if all(entry["finished_at"] is not None for entry in parts[operations.name].get(str(row["uuid"]), ()))]
 
@@ -199,7 +207,7 @@ def write_idle(tx: Connection, whole: Sequence[WholeServer], above: LastKeys) ->
     operation."""
     remove_idle(tx, [one.uuid for one in whole])
     _insert_above(tx, servers, [one.server for one in whole], above)
-    for table in ALL_PARTS:
+    for table in PARTS:
         _insert_above(tx, table, [row for one in whole for row in one.parts[table.name]], above)
 
 
@@ -231,14 +239,8 @@ def remove_idle(tx: Connection, uuids: Sequence[str]) -> None:
 
 def forget(tx: Connection, uuids: Sequence[str]) -> None:
     """Delete all rows of these servers, with their operations: another cell has the servers. May be repeated."""
-    for table in (console_tokens, guest_facts, *ALL_PARTS):
-        tx.execute(sa.delete(table).where(table.c.server_uuid.in_(uuids)))
-    tx.execute(sa.delete(servers).where(servers.c.uuid.in_(uuids)))
-
-
-def _remove(tx: Connection, uuids: Sequence[str]) -> None:
     if not uuids:
         return
-    for table in PARTS:
+    for table in (*LEFT, *PARTS):
         tx.execute(sa.delete(table).where(table.c.server_uuid.in_(uuids)))
     tx.execute(sa.delete(servers).where(servers.c.uuid.in_(uuids)))

@@ -66,6 +66,7 @@ class PlacementRequest(Value):
     image_disk_format: str = ""
     cell: str = ""  # UUID of the only cell whose hosts may be selected; empty: any
     closed_cells: tuple[str, ...] = ()  # UUIDs of the cells that get no new servers
+    source_cell: str = ""  # UUID of the cell of ``source_host``, of a server that may leave it
     busy: Mapping[str, int] = {}  # host -> number of its servers with I/O-intensive tasks in progress
     server_hosts: Mapping[str, str] = {}  # servers in hints -> their hosts
     #: host -> sum over its servers of the weights of image properties shared with this request's image

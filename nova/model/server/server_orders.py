@@ -32,19 +32,22 @@ class RebuildServer(Value):
 
 
 class ResizeServer(Value):
-    """Resize a server. ``may_zero_disk``: policy servers:create:zero_disk_flavor passed."""
+    """Resize a server. ``may_zero_disk``: policy servers:create:zero_disk_flavor passed; ``cross_cell``: policy
+    servers:resize:cross_cell passed, so it may go to another cell."""
 
     uuid: str
     flavor_id: str
     disk_config: str | None = None
     may_zero_disk: bool = True
+    cross_cell: bool = False
 
 
 class MigrateServer(Value):
-    """A cold migration, to ``host`` if it is set."""
+    """A cold migration, to ``host`` if it is set. ``cross_cell``: as of a resize."""
 
     uuid: str
     host: str | None = None
+    cross_cell: bool = False
 
 
 class LiveMigrateServer(Value):

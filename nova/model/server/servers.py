@@ -109,7 +109,8 @@ class ServerMemo(Value):
     migration. ``shelved_*``: of a shelved server. ``soft_deleted_at``: start of the time until reclaim.
     ``rescue_image_id``: image of its rescue. ``deleted_from``: state before its soft delete. ``destroying``: hosts were
     ordered to destroy its guest, which may be incomplete. ``client_token``, ``shutdown_behavior``: set by a create of
-    EC2's API; None: STOP.
+    EC2's API; None: STOP. ``moved_cells``: the server moved between cells, so hosts of other cells may hold resources
+    for it.
     """
 
     vm_state: str | None = None
@@ -123,6 +124,7 @@ class ServerMemo(Value):
     destroying: bool = False
     client_token: str | None = None
     shutdown_behavior: str | None = None
+    moved_cells: bool = False
 
 
 class ServerSummary(Value):

@@ -69,7 +69,7 @@ class ConductorRPC(ApiDatabaseCalls, ConsoleCalls, AllNetworkCalls, EnrolmentCal
     """All calls of the API. The caller is in the request's context; the query's scope limits what the caller may
     see."""
 
-    topic, version, carries_token = "conductor", "1.11", True  # it returns images and networks as the user may see them
+    topic, version, carries_token = "conductor", "1.12", True  # it returns images and networks as the user may see them
 
     # servers
     @call(sensitive=True)

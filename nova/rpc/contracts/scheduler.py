@@ -10,7 +10,7 @@ from nova.rpc.interface import Contract, Timeout, call, cast
 class SchedulerRPC(Contract):
     """Host selection. The scheduler proposes; the conductor's claim decides."""
 
-    topic, version = "scheduler", "1.4"
+    topic, version = "scheduler", "1.5"
 
     @call(timeout=Timeout.SHORT)
     def select_hosts(self, request: PlacementRequest) -> tuple[Selection, ...]:

@@ -1,8 +1,4 @@
-"""CrossCellWeigher: for a move, hosts in the cell of the server's own host are better.
-
-A scheduler knows the hosts of only one cell, so every host is in the server's cell, and the weigher has no effect. With
-hosts of several cells, each would report its cell, to be compared with that of ``request.source_host``.
-"""
+"""CrossCellWeigher: for a move that may go to another cell, hosts in the server's own cell are better."""
 
 from __future__ import annotations
 
@@ -13,10 +9,10 @@ from nova.scheduler.weighers import Weigher
 
 class CrossCellWeigher(Weigher):
     multiplier_option = "cross_cell_move_weight_multiplier"
-    reads = ()
+    reads = ("source_cell",)
 
     def neutral(self, request: PlacementRequest) -> bool:
-        return True
+        return not request.source_cell
 
     def weigh(self, host: HostView, request: PlacementRequest) -> float:
-        return 0.0
+        return 1.0 if host.state.cell == request.source_cell else -1.0
