@@ -108,17 +108,20 @@ def suspects(stores: Stores, uuids: Sequence[str]) -> list[str]:
     """Return the servers of these whose allocations look wrong, without a lock."""
     if not uuids:
         return []
+    waiting = _waiting_elsewhere(stores, uuids)
     with stores.cell.reading() as cell, stores.api.reading() as tx:
-        found = _audit(tx, cell, stores, uuids)
+        found = _audit(tx, cell, uuids, waiting)
     return [one.server for one in found if one.differences]
 
 
 def audit(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Audited:
     """Check one server under its row's lock; differences of the kinds to ``cure`` are corrected in the same
     transaction."""
+    waiting = _waiting_elsewhere(stores, [uuid])
+
     def work(tx: Connection) -> Audited:
         audits.hold(tx, uuid)
-        [audited] = _audit(tx, cell, stores, [uuid])
+        [audited] = _audit(tx, cell, [uuid], waiting)
         for one in audited.differences:
             if one.kind in cure:
                 _correct(tx, cell, one)
@@ -127,45 +130,59 @@ def audit(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Audited:
         try:
             return stores.api.transact(work)
         except errors.quota.AuditIncurable as error:
-            return stores.api.transact(lambda tx: _audit(tx, cell, stores, [uuid])[0])._replace(failed=error)
+            return stores.api.transact(lambda tx: _audit(tx, cell, [uuid], waiting)[0])._replace(failed=error)
 
 
-def _audit(tx: Connection, cell: Connection, stores: Stores, uuids: Sequence[str]) -> list[Audited]:
+#: Server -> hosts of other cells whose allocations wait for cleanups there.
+Waiting = Mapping[str, Collection[str]]
+
+
+def _waiting_elsewhere(stores: Stores, uuids: Sequence[str]) -> Waiting:
+    """Return the hosts of other cells that the servers have left, and whose cleanups are not done. A host whose cell
+    cannot be asked counts as one."""
+    if stores.cells is not None and not stores.cells.several:
+        return {}
+    with stores.api.reading() as tx:
+        if stores.cells is None and len(cell_mappings.by_uuid(tx)) < 2:
+            return {}
+        held = audits.held(tx, uuids)
+    return {uuid: {host for host in {place.host for place in places} if _waits_at(stores, uuid, host)}
+            for uuid, places in held.items()}
+
+
+def _waits_at(stores: Stores, uuid: str, host: str) -> bool:
+    if stores.cells is None:
+        with stores.cell.reading() as tx:
+            return not audits.has_node(tx, host)
+    away: list[errors.NovaError] = []
+    with failures.parked(away.append, on=errors.Unavailable):
+        if (other := stores.cells.of_host_outside(stores.cell_uuid, host)) is None:
+            return False
+        with other.cell.reading() as tx:
+            return host in host_cleanups.hosts_of(tx, [uuid]).get(uuid, ())
+    return bool(away)
+
+
+def _audit(tx: Connection, cell: Connection, uuids: Sequence[str], waiting: Waiting) -> list[Audited]:
     """Compare the servers' allocations with their records. ``tx`` is of the api database. The cell is read first, for
     cleanups (:func:`nova.db.placement.audits.rows`)."""
     rows = audits.rows(cell, uuids)
     held, opened = audits.held(tx, uuids), audits.opened_lately(tx, uuids)
     found = []
     for uuid in uuids:
-        known = _known(uuid, rows, uuid in opened)
-        differences = [one for one in compare(known, held.get(uuid, {}))
-                       if one.kind not in TOO_MUCH or not _waits_elsewhere(tx, cell, stores, one)]
-        found.append(Audited(uuid, differences, known.unsure))
+        hosts = {*rows.cleanup_hosts.get(uuid, ()), *waiting.get(uuid, ())}
+        known = _known(uuid, rows, uuid in opened, hosts)
+        found.append(Audited(uuid, compare(known, held.get(uuid, {})), known.unsure))
     return found
 
 
-def _waits_elsewhere(tx: Connection, cell: Connection, stores: Stores, one: Difference) -> bool:
-    """Return whether an allocation waits for a cleanup in another cell, which the server has left. If that cell cannot
-    be asked, it counts as waiting."""
-    host = one.place.host
-    if stores.cells is None:
-        return len(cell_mappings.by_uuid(tx)) > 1 and not audits.has_node(cell, host)
-    away: list[errors.NovaError] = []
-    with failures.parked(away.append, on=errors.Unavailable):
-        if (other := stores.cells.of_host_outside(stores.cell_uuid, host)) is None:
-            return False
-        with other.cell.reading() as there:
-            return host in host_cleanups.hosts_of(there, [one.server]).get(one.server, ())
-    return bool(away)
-
-
-def _known(uuid: str, rows: audits.Rows, opened: bool) -> KnownServer:
-    row, cleanup_hosts = rows.servers.get(uuid), rows.cleanup_hosts.get(uuid, ())
+def _known(uuid: str, rows: audits.Rows, opened: bool, cleanup_hosts: Collection[str]) -> KnownServer:
+    row = rows.servers.get(uuid)
     if uuid in rows.busy:
         return KnownServer(uuid, unsure="an operation works on it")
     if row is None:
-        return KnownServer(uuid, unsure="it is being created or deleted") if opened else KnownServer(uuid, gone=True,
-                                                                                                  cleanup_hosts=cleanup_hosts)
+        return KnownServer(uuid, unsure="it is being created or deleted") if opened else \
+            KnownServer(uuid, gone=True, cleanup_hosts=cleanup_hosts)
     if row.task_state is not None:
         return KnownServer(uuid, unsure=f"its task is {row.task_state}")
     if row.vm_state == VmState.ERROR.value:

@@ -111,15 +111,22 @@ def drop_held(tx: Connection, server_uuid: str) -> None:
     tx.execute(sa.delete(cleanups).where(cleanups.c.server_uuid == server_uuid, cleanups.c.held == sa.true()))
 
 
+def make_due(tx: Connection, server_uuid: str) -> None:
+    """Let the hosts of this cell do their held cleanups of a server. Idempotent."""
+    tx.execute(sa.update(cleanups).where(cleanups.c.server_uuid == server_uuid, cleanups.c.held == sa.true())
+               .values(held=False))
+
+
 class HeldCleanup(NamedTuple):
+    """A host, and the server that it has a held cleanup of."""
+
     host: str
     server_uuid: str
-    arguments: Mapping[str, str]
 
 
 def held_for_long(tx: Connection, older_than_s: int, limit: int) -> list[HeldCleanup]:
     """Return held cleanups that were written so long ago, oldest first."""
-    rows = tx.execute(sa.select(cleanups.c.host, cleanups.c.server_uuid, cleanups.c.arguments).where(
+    rows = tx.execute(sa.select(cleanups.c.host, cleanups.c.server_uuid).where(
         cleanups.c.held == sa.true(), cleanups.c.created_at < later(-older_than_s)).order_by(cleanups.c.id)
         .limit(limit))
     return list(map(HeldCleanup._make, rows))

@@ -1,0 +1,193 @@
+"""Servers that were resized to a host of another cell: audits, restored databases, cells that are away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from nova import context, errors
+from nova.conductor.upkeep import allocation_audit, continuous_audit, held_cleanups
+from nova.conductor.upkeep.allocation_audit import Stores
+from nova.db.host import cell_mappings, services
+from nova.db.models import api as api_tables
+from nova.db.models import cell as cell_tables
+from nova.db.sql.engine import DatabaseUnavailable
+from nova.model.host.cells import CELL, CellMapping
+from nova.model.server.server_orders import MigrateServer
+from nova.model.server.servers import ServerOrder
+from tests.fakes import living_cloud
+from tests.fakes.living_cells import LivingCells
+from tests.fakes.small_cloud import DEMO, until
+from tests.fakes.two_cells import OTHER
+from tests.fakes.walking_cloud import IMAGES, walking_cells
+
+SOURCE, DESTINATION = HOSTS = ("host1", "host2")
+
+
+@pytest.fixture
+def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LivingCells]:
+    living_cloud.impatient(monkeypatch)
+    with walking_cells(tmp_path, templates, HOSTS) as made:
+        yield made
+
+
+@pytest.fixture
+def uuid(cloud: LivingCells) -> str:
+    """A server that was migrated to the other cell, and waits for a confirmation."""
+    [uuid] = cloud.active(image_id=IMAGES[0], host=SOURCE)
+    with context.entered(DEMO):
+        cloud.control.migrate_server(MigrateServer(uuid=uuid, host=DESTINATION, cross_cell=True))
+    cloud.settle()
+    assert cloud.server(uuid).vm_state == "resized"
+    return uuid
+
+
+def order(cloud: LivingCells, uuid: str, action: str) -> None:
+    with context.entered(DEMO):
+        cloud.control.order_server(ServerOrder(uuid=uuid, action=action))
+
+
+def held(cloud: LivingCells) -> list[tuple[str, bool]]:
+    """Return (host, whether it is held) of all cleanups."""
+    return [(row.host, row.held) for row in cloud.debts()]
+
+
+def age(cloud: LivingCells) -> None:
+    cloud.write("cell", sa.update(cell_tables.cleanups).values(created_at=sa.text("'2020-01-01 00:00:00'")))
+
+
+class Away:
+    """A cell's database that does not answer."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise DatabaseUnavailable("away")
+
+    def answers(self) -> bool:
+        return False
+
+
+# -- cleanups that are held
+
+def test_host_when_a_cleanup_is_held_then_it_is_not_told_and_its_service_stays(cloud: LivingCells, uuid: str) -> None:
+    assert held(cloud) == [(SOURCE, True)]
+    assert cloud.control.list_debts(SOURCE) == ()
+    with cloud.cell.reading() as tx:
+        row = services.locked(tx, None, SOURCE, "nova-compute")
+    with pytest.raises(errors.Conflict, match=uuid):
+        cloud.cell.transact(lambda tx: services.delete(tx, row))
+
+
+@pytest.mark.parametrize("action", ["confirmResize", "delete"])
+def test_end_when_the_sources_host_is_down_then_its_cleanup_is_due_and_its_claim_stays(
+        cloud: LivingCells, uuid: str, action: str) -> None:
+    cloud.computes[SOURCE].kill()
+    order(cloud, uuid, action)
+    cloud.settle()
+    assert held(cloud) == [(SOURCE, False)]
+    assert SOURCE in {host for host, _consumer in cloud.claims()}
+    for part in cloud.parts:
+        continuous_audit.run(part.deps)
+        assert [*allocation_audit.review(allocation_audit.stores_of(part.deps))] == []
+    assert SOURCE in {host for host, _consumer in cloud.claims()}
+    cloud.computes[SOURCE].start()
+    cloud.do_cleanups()
+    assert held(cloud) == [] and SOURCE not in {host for host, _consumer in cloud.claims()}
+
+
+def test_placement_audit_when_a_claim_waits_in_another_cell_then_it_is_left_to_that_cell(cloud: LivingCells, uuid: str
+                                                                                     ) -> None:
+    """The command reaches the databases of one cell, and knows from the records that there are others."""
+    cloud.computes[SOURCE].kill()
+    order(cloud, uuid, "confirmResize")
+    cloud.settle()
+    stores = Stores(cloud.api, cloud.other.cell, OTHER)
+    assert [*allocation_audit.review(stores)] == [uuid]
+    for cell in (CELL, OTHER):
+        cloud.api.transact(lambda tx, cell=cell: cell_mappings.add(tx, CellMapping(cell, cell)))
+    assert [*allocation_audit.review(stores)] == []
+
+
+# -- cells that are away
+
+@pytest.mark.parametrize("action", ["confirmResize", "delete"])
+def test_end_when_the_sources_cell_is_away_then_it_waits_for_the_cell(
+        cloud: LivingCells, uuid: str, action: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    deps = cloud.deps
+    with monkeypatch.context() as patched:
+        patched.setattr(deps, "cell", Away())
+        order(cloud, uuid, action)
+        until(lambda: not cloud.other.deps.runner.running, "the operation is parked")
+        assert cloud.other.open_operations((uuid,))
+    cloud.settle()
+    cloud.do_cleanups()
+    assert held(cloud) == []
+    assert (cloud.server(uuid).vm_state, bool(cloud.server(uuid).deleted)) == {
+        "confirmResize": ("active", False), "delete": ("deleted", True)}[action]
+
+
+def test_revert_when_the_source_is_down_or_its_cell_is_away_then_it_is_refused(
+        cloud: LivingCells, uuid: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cloud.computes[SOURCE].kill()
+    cloud.write("cell", sa.update(cell_tables.services).where(cell_tables.services.c.host == SOURCE).values(
+        last_seen_at=sa.text("'2020-01-01 00:00:00'")))
+    with pytest.raises(errors.Conflict, match=SOURCE):
+        order(cloud, uuid, "revertResize")
+    with monkeypatch.context() as patched:
+        patched.setattr(cloud.deps, "cell", Away())
+        with pytest.raises(errors.Unavailable):
+            order(cloud, uuid, "revertResize")
+    assert cloud.server(uuid).vm_state == "resized" and not cloud.open_operations()
+
+
+def test_revert_when_the_record_of_the_source_copy_is_lost_then_nothing_is_removed(cloud: LivingCells, uuid: str
+                                                                               ) -> None:
+    cloud.write("cell", sa.delete(cell_tables.cleanups))
+    order(cloud, uuid, "revertResize")
+    cloud.settle()
+    row = cloud.server(uuid)
+    assert (row.vm_state, row.host) == ("resized", DESTINATION) and "no source copy" in row.fault.message
+    assert uuid in {server for _host, server in cloud.guests()}
+
+
+# -- databases that were restored
+
+def test_held_cleanup_when_the_move_waits_then_no_turn_changes_it(cloud: LivingCells, uuid: str) -> None:
+    age(cloud)
+    assert [held_cleanups.run(part.deps) for part in cloud.parts] == [0, 0]
+    assert held(cloud) == [(SOURCE, True)]
+
+
+def restored(cloud: LivingCells, uuid: str, action: str) -> None:
+    """Do the action, and restore the database of the source's cell from before it."""
+    [row] = cloud.debts()
+    order(cloud, uuid, action)
+    cloud.settle()
+    cloud.do_cleanups()
+    cloud.cell.transact(lambda tx: tx.execute(sa.insert(cell_tables.cleanups).values(row._asdict())))
+    age(cloud)
+
+
+@pytest.mark.parametrize("action, due", [("confirmResize", True), ("delete", True), ("revertResize", False)])
+def test_held_cleanup_when_the_database_is_older_than_the_end_of_the_move_then_the_next_turn_settles_it(
+        cloud: LivingCells, uuid: str, action: str, due: bool) -> None:
+    restored(cloud, uuid, action)
+    assert held_cleanups.run(cloud.deps) == 1
+    assert held(cloud) == ([(SOURCE, False)] if due else [])
+
+
+def test_held_cleanup_when_its_server_is_unknown_then_the_guest_becomes_an_orphan(cloud: LivingCells, uuid: str
+                                                                              ) -> None:
+    age(cloud)
+    cloud.api.transact(lambda tx: tx.execute(sa.delete(api_tables.ledger)))
+    assert held_cleanups.run(cloud.deps) == 1 and held(cloud) == []
+
+
+def test_held_cleanup_when_the_servers_cell_is_away_then_it_stays(cloud: LivingCells, uuid: str,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    age(cloud)
+    monkeypatch.setattr(cloud.other.deps, "cell", Away())
+    assert held_cleanups.run(cloud.deps) == 0 and held(cloud) == [(SOURCE, True)]
