@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from nova.model.server.server_orders import (
     UnshelveServer,
 )
 from nova.model.server.states import VmState
+from nova.policies import Policy
 from tests.fakes.api import ADMIN, DEMO, ApiClient, configuration
 from tests.fakes.conductor_servers import LIFE
 
@@ -297,6 +299,20 @@ def test_resize_to_the_same_flavor_is_400(client: ApiClient) -> None:
 def test_resize_says_who_may_have_no_disk(client: ApiClient) -> None:
     act(client, {"resize": {"flavorRef": "2"}}, token=ADMIN)
     assert asked(client).may_zero_disk
+
+
+@pytest.mark.parametrize("body", [{"resize": {"flavorRef": "2"}}, {"migrate": None}])
+@pytest.mark.parametrize(("rule", "token", "permitted"), [("!", ADMIN, False), ("role:admin", ADMIN, True),
+                                                          ("role:admin", "", False)])
+def test_move_when_the_policy_names_a_role_then_only_it_may_go_to_another_cell(
+        client: ApiClient, tmp_path: Path, rule: str, token: str, permitted: bool, body: Any) -> None:
+    (tmp_path / "policy.yaml").write_text(f'"compute:servers:resize:cross_cell": "{rule}"\n'
+                                          '"os_compute_api:os-migrate-server:migrate": "@"\n')
+    conf = configuration()
+    Policy(conf)  # registers its options
+    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
+    act(ApiClient(client.conductor, conf, version="2.104"), body, token=token)
+    assert asked(client).cross_cell is permitted
 
 
 @pytest.mark.parametrize(("version", "body", "host"), [("2.55", {"host": "h"}, None), ("2.56", None, None),

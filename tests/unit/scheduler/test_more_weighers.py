@@ -40,18 +40,19 @@ def devices(count: int, used: int = 0) -> dict[str, Any]:
     (PCIWeigher, {}, 0), (PCIWeigher, {"topology": HostTopology()}, 0),
     (PCIWeigher, devices(3), -3), (PCIWeigher, devices(3, 2), -1), (PCIWeigher, devices(200), -100),
     (ImagePropertiesWeigher, {}, 1.5), (ImagePropertiesWeigher, {"host": "cn2"}, 0.0),
-    (CrossCellWeigher, {}, 0.0),
+    (CrossCellWeigher, {"cell": "here"}, 1.0), (CrossCellWeigher, {"cell": "there"}, -1.0),
 ])
 def test_weigher(weigher, host, expected):
     made, view = weigher(filter_options()), host_view(**host)
-    request = placement_request(image_matches={"cn1": 1.5}, source_host="cn7")
+    request = placement_request(image_matches={"cn1": 1.5}, source_host="cn7", source_cell="here")
     assert made.weigh(view, request) == expected
     assert made.weigh_all([view, view], request) == [expected, expected]
 
 
 def test_weighers_that_have_nothing_to_say_are_not_asked():
     request = placement_request()
-    assert CrossCellWeigher(filter_options()).neutral(placement_request(source_host="cn1"))
+    assert CrossCellWeigher(filter_options()).neutral(placement_request(source_host="cn1", cell="here"))
+    assert not CrossCellWeigher(filter_options()).neutral(placement_request(source_host="cn1", source_cell="here"))
     assert ImagePropertiesWeigher(filter_options()).neutral(request)
     assert MetricsWeigher(filter_options()).neutral(request)
 

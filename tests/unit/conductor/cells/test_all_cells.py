@@ -289,6 +289,18 @@ def test_move_when_there_are_several_cells_then_it_stays_in_its_cell(two: TwoCel
     assert [(one.source_compute, one.dest_compute) for one in page] == [("c", "d")]
 
 
+def test_move_when_policy_permits_other_cells_then_open_ones_and_its_own_may_be_selected(two: TwoCells, service: Any
+                                                                                         ) -> None:
+    uuid = boot(two, service, "c")
+    two.other.scheduler.choices[:] = [two.choices["d"]]
+    two.entry.deps.cell_closed = two.other.deps.cell_closed = True
+    with context.entered(DEMO):
+        service.migrate_server(MigrateServer(uuid=uuid, cross_cell=True))
+    until(lambda: two.other.ended(uuid).vm_state == "resized", "it is resized")
+    asked = two.other.scheduler.requests[-1]
+    assert (asked.cell, asked.closed_cells, asked.source_cell, asked.source_host) == ("", (CELL,), OTHER, "c")
+
+
 def test_requested_host_when_no_cell_has_it_then_it_is_refused(two: TwoCells, service: Any) -> None:
     with context.entered(DEMO), pytest.raises(errors.server.NoSuchHost):
         service.create_servers(NewServer(name="vm", flavor_id="1", min_count=1, max_count=1, host="nowhere"))
