@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from nova.api.handlers.server_moves import CROSS_CELL
 from nova.db.models import api, cell
 from tests.functional.backends import wait_until
 from tests.functional.cell_cloud import CellCloud, OtherCell
@@ -81,6 +82,63 @@ def test_actions_when_the_server_is_in_another_cell_then_they_work_as_everywhere
     assert uuid not in live(other.stores) and uuid not in cloud.guests("host2")
     used = cloud.stores.rows("api", sa.select(api.allocations).where(api.allocations.c.consumer == uuid))
     assert not used
+
+
+@pytest.fixture
+def crossing(cloud: CellCloud) -> Iterator[None]:
+    """Policy permits administrators to move servers to another cell."""
+    rules = cloud.root / "etc" / "ctl" / "policy.yaml"
+    rules.write_text(f'"{CROSS_CELL}": "role:admin"\n')
+    time.sleep(1.5)  # within a second each API worker has read it
+    yield
+    rules.write_text("{}\n")
+
+
+@pytest.mark.parametrize("end, host", [("confirmResize", "host2"), ("revertResize", "host1"), ("delete", "")])
+def test_migration_when_policy_permits_another_cell_then_the_server_is_there_until_it_is_reverted(
+        cloud: CellCloud, other: OtherCell, crossing: None, end: str, host: str) -> None:
+    uuid, admin = cloud.boot_on("host1", f"crossing-{end}"), cloud.api(ADMIN)
+    addresses = admin.show(uuid)["addresses"]
+    admin.act(uuid, "migrate", {"host": "host2"})
+    moved = admin.settled(uuid, "VERIFY_RESIZE")
+    assert (moved["OS-EXT-SRV-ATTR:host"], moved["addresses"]) == ("host2", addresses)
+    assert uuid in live(other.stores) and uuid not in live(cloud.stores)
+    [move] = admin.get(f"/os-migrations?instance_uuid={uuid}")["migrations"]
+    assert (move["source_compute"], move["dest_compute"], move["status"]) == ("host1", "host2", "finished")
+    actions = {one["action"] for one in admin.get(f"/servers/{uuid}/os-instance-actions")["instanceActions"]}
+    assert actions == {"create", "migrate"}
+    if end == "delete":
+        admin.remove(uuid)
+    else:
+        admin.act(uuid, end)
+        ended = admin.settled(uuid, "ACTIVE")
+        assert (ended["OS-EXT-SRV-ATTR:host"], ended["addresses"]) == (host, addresses)
+        assert (uuid in live(other.stores)) is (host == "host2")
+    others = {"host1", "host2"} - {host}
+    wait_until("nothing is left elsewhere", lambda: holding(cloud, uuid) & others == set() and not any(
+        uuid in cloud.guests(one) for one in others), 60, 0.5)
+    if host:
+        assert holding(cloud, uuid) == {host} and uuid in cloud.guests(host)
+        admin.act(uuid, "reboot", {"type": "HARD"})
+        admin.settled(uuid, "ACTIVE")
+        admin.remove(uuid)
+
+
+def holding(cloud: CellCloud, uuid: str) -> set[str]:
+    """Hosts with claims of a server or its moves."""
+    claims, given = api.allocations, api.providers
+    return {row.host for row in cloud.stores.rows("api", sa.select(given.c.host).join_from(
+        claims, given, given.c.id == claims.c.provider_id).where(
+            sa.or_(claims.c.consumer == uuid, claims.c.moving == uuid)))}
+
+
+def test_migration_when_the_policy_is_the_default_one_then_hosts_of_other_cells_are_unknown(
+        cloud: CellCloud, other: OtherCell) -> None:
+    uuid, admin = cloud.boot_on("host1", "staying"), cloud.api(ADMIN)
+    with pytest.raises(Refused) as refused:
+        admin.act(uuid, "migrate", {"host": "host2"})
+    assert refused.value.status == 400 and "host2 could not be found" in refused.value.message
+    admin.remove(uuid)
 
 
 def test_lists_when_there_are_two_cells_then_they_cover_both(cloud: CellCloud, other: OtherCell) -> None:

@@ -1,4 +1,5 @@
-"""Two cells of one libvirt host each, behind one API: guests of both boot and obey alike, and stay in their cell."""
+"""Two cells of one libvirt host each, behind one API: guests of both boot and obey alike, and move between the cells
+where policy permits it."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from nova.api.handlers.server_moves import CROSS_CELL
 from nova.model.host.cells import CELL
 from nova.rpc import host_rights
 from tests.functional.backends import wait_until
@@ -16,11 +18,13 @@ if _unable():
     pytest.skip(f"no sandbox here: {_unable()}", allow_module_level=True)
 
 from tests.machine.neutron import Neutron
-from tests.machine.stack import PORTS, Live, Sandbox
+from tests.machine.server import Server
+from tests.machine.stack import PORTS, TINY, Live, Sandbox
 
 pytestmark = pytest.mark.in_turn(4, 10)
 
 HOSTS = ("host1", "host2")
+LARGER = {**TINY, "name": "t1.farther", "ram": 160, "disk": 2, "swap": 16}
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +98,41 @@ def test_live_migration_when_the_host_is_in_another_cell_then_the_guest_runs_on_
         admin.act(uuid, "os-migrateLive", {"host": "host1", "block_migration": "auto"})
     assert refused.value.status == 400, refused.value.message
     assert cells.qemu(uuid) == before and admin.show(uuid)["status"] == "ACTIVE"
+
+
+def test_resize_when_policy_permits_another_cell_then_the_guest_moves_with_its_disks_and_back(
+        cells: Sandbox, admin: Live) -> None:
+    rules = cells.state / "etc" / "nova" / "policy.yaml"
+    rules.write_text(f'"{CROSS_CELL}": "role:admin"\n')
+    rules.chmod(0o644)
+    uuid = admin.create("traveller", key_name="demo", config_drive=True, host="host1")["id"]
+    admin.settled(uuid, "ACTIVE", seconds=120)
+    server = Server(cells, uuid, cells.ready(admin, uuid)["address"])
+    server.write("first")
+    server.act("resize", {"flavorRef": cells.flavor(admin, **LARGER)})
+    server.settled("VERIFY_RESIZE")
+    assert server.host == "host2" and server.left_on("host1") != []
+    server.awake()
+    sizes = server.ssh("cat /sys/block/vda/size /sys/block/vdb/size").split()
+    assert [int(size) * 512 for size in sizes] == [2 << 30, 16 << 20] and server.read() == "first"
+    name = admin.show(uuid)["OS-EXT-SRV-ATTR:instance_name"]
+    assert name in cells.virsh("host2", "list", "--name").split()
+    server.write("second")
+    server.act("revertResize")
+    server.settled("ACTIVE")
+    assert server.host == "host1"
+    server.awake()
+    assert server.read() == "first"
+    wait_until("host2 is empty", lambda: server.left_on("host2") == [], 60, 0.5)
+    server.act("migrate", {"host": "host2"})
+    server.settled("VERIFY_RESIZE")
+    server.act("confirmResize")
+    server.settled("ACTIVE")
+    server.awake()
+    assert server.host == "host2" and server.read() == "first"
+    wait_until("host1 is empty", lambda: server.left_on("host1") == [], 60, 0.5)
+    cells.remove(admin, uuid)
+    rules.write_text("{}\n")
 
 
 def test_guests_when_the_conductor_of_their_cell_dies_then_they_run_on_and_obey_afterwards(
