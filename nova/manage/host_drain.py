@@ -283,7 +283,8 @@ class Drain:
         case.tries += 1
         orders: dict[str, Callable[[], object]] = {
             LIVE: lambda: self._conductor.live_migrate_server(LiveMigrateServer(uuid=case.uuid, host=self.request.to)),
-            COLD: lambda: self._conductor.migrate_server(MigrateServer(uuid=case.uuid, host=self.request.to)),
+            COLD: lambda: self._conductor.migrate_server(MigrateServer(
+                uuid=case.uuid, host=self.request.to, cross_cell=self.request.to is not None)),
             OFFLOAD: lambda: self._conductor.order_server(ServerOrder(uuid=case.uuid, action=ACTION[OFFLOAD]))}
         self._log(f"{case.uuid} {case.name}  {case.how} started")
         self._ask(case, orders[case.how])

@@ -73,6 +73,7 @@ class DrainedConductor(ContractFake, contract=ConductorRPC):
         self.silent: list[str] = []  # calls (by method) that get no answer, each once
         self.forgets: set[str] = set()  # methods whose calls are lost on the way when they get no answer
         self.orders: list[tuple[str, str, str | None]] = []  # (what, server, host asked for)
+        self.crossing: list[bool] = []  # whether cold moves may leave the cell
         self.most = 0  # moves at one time
         self._ids = itertools.count(1)
 
@@ -143,6 +144,7 @@ class DrainedConductor(ContractFake, contract=ConductorRPC):
         self._begin("live-migration", order.uuid, order.host, TaskState.MIGRATING, {"host": order.host or self.target})
 
     def migrate_server(self, order: MigrateServer) -> None:
+        self.crossing.append(order.cross_cell)
         self._begin("migrate", order.uuid, order.host, TaskState.RESIZE_MIGRATING,
                     {"host": order.host or self.target, "vm_state": VmState.RESIZED})
 

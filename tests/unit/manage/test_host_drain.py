@@ -125,7 +125,7 @@ def test_drain_of_running_stopped_paused_and_shelved_ones_then_each_leaves_its_w
     for uuid, how in ((active, LIVE), (stopped, COLD), (shelved, OFFLOAD)):
         begin, end = (line for line in session.lines if uuid in line)
         assert how in begin and how in end and " in 1" in end
-    assert "h1 -> h2" in session.text
+    assert "h1 -> h2" in session.text and cloud.crossing == [False]
 
 
 def test_drain_when_all_go_cold_and_to_one_host_then_that_is_ordered(cloud: DrainedConductor) -> None:
@@ -134,6 +134,7 @@ def test_drain_when_all_go_cold_and_to_one_host_then_that_is_ordered(cloud: Drai
     session = Session(cloud, cold=True, to="h3")
     assert session.run() == 1
     assert cloud.orders[0] == ("migrate", uuid, "h3") and cloud.on("h3") == {uuid}
+    assert cloud.crossing == [True], "an operator who names a host of another cell means it"
     assert "--cold" in session.why(paused)
 
 
