@@ -57,8 +57,8 @@ MUTATIONS: dict[str, Mutation] = {
 """),
     "OSSA-2014-037": Mutation(
         "nova/conductor/actions/delete.py",
-        "dict.fromkeys([op.server.host, *(op.asked(Arguments).hosts or ()), *op.progress.claimed])",
-        "dict.fromkeys([op.server.host, *(op.asked(Arguments).hosts or ())])"),
+        "(op.server.host, *(op.asked(Arguments).hosts or ()), *op.progress.claimed)",
+        "(op.server.host, *(op.asked(Arguments).hosts or ()))"),
     "OSSA-2014-038": Mutation(
         "nova/conductor/queries/servers.py",
         "if self._matching[project] >= MATCHED_AT_ONCE:", "if self._matching[project] < 0:"),

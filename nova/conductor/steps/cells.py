@@ -29,7 +29,7 @@ STAYED: Mapping[str, object] = {"left_cell": None}
 
 
 class CellStep(Step):
-    """A step that moves servers between cells. Subclasses choose the cells, and what is recorded on the way."""
+    """A step that moves servers between cells. Subclasses choose the cells, and record the parts that hosts keep."""
 
     uses: ClassVar[tuple[str, ...]] = ("api", "cell", "cell_uuid", "cells", "settings")
     pure = True  # its journal is the open operation in the copy

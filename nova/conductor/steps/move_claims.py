@@ -72,8 +72,8 @@ class ClaimMove(MoveStep):
 
     @staticmethod
     def _cell_elsewhere(deps: Deps, op: Op) -> Deps | None:
-        """Return the cell of the host that the operation took, if it is another one. A host whose cell does not answer
-        counts as one that refuses."""
+        """Return the cell of the host that the operation took, if it is another one. Raises HostRefused if that cell
+        does not answer."""
         with failures.replaced(errors.Unavailable, lambda error: errors.HostRefused(error.message)):
             return deps.cells.of_host_outside(deps.cell_uuid, taken(op).host)
 

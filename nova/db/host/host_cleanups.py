@@ -38,7 +38,7 @@ def add(tx: Connection, added: Sequence[Mapping[str, object]]) -> None:
 
 
 def pending(tx: Connection, host: str | None = None, with_held: bool = False) -> tuple[PendingCleanup, ...]:
-    """Return the pending cleanups of all hosts (or one), oldest first. ``with_held``: also those that are not due."""
+    """Return the pending cleanups of all hosts (or one), oldest first. ``with_held``: including held ones."""
     query = sa.select(cleanups).where(sa.not_(DONE) if with_held else PENDING).order_by(cleanups.c.id)
     rows = tx.execute(query if host is None else query.where(cleanups.c.host == host))
     return tuple(PendingCleanup(id=row.id, host=row.host, server_uuid=row.server_uuid, epoch=row.epoch, step=row.step,

@@ -60,7 +60,8 @@ class Copied(NamedTuple):
 
 
 class Left(NamedTuple):
-    """The servers that a cell has no rows of any more, and those that stay: a newer operation has begun there."""
+    """``gone``: servers whose rows the cell no longer has; ``stay``: servers for which a newer operation has begun
+    there."""
 
     gone: frozenset[str]
     stay: frozenset[str]
