@@ -41,6 +41,7 @@ from nova.model.base import Page, Scope
 from nova.model.host.cells import CELL
 from nova.model.host.hosts import Node
 from nova.model.server.servers import ServerListQuery, ServerPage
+from tests.bench import cell_boots
 from tests.fakes.rows import BORN, server_row
 from tests.functional.backends import Backends
 
@@ -251,6 +252,8 @@ def main(argv: list[str]) -> int:
             print(compare(world, case, given.turns, given.servers), flush=True)
         print(f"threads: {threading.active_count()}")
         print(carried(world, given.turns))
+        for line in cell_boots.compare(world):
+            print(line, flush=True)
     return 0
 
 

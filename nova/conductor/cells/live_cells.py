@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from nova import errors
 from nova.conductor.cells.fan_out import FanOut
 from nova.conductor.engine.deps import Deps
 from nova.db.host import hosts, services
 from nova.db.host.hosts import NodeRow
+from nova.db.placement import placement_facts
 from nova.db.quota import server_cells
 from nova.db.sql.engine import Connection, Database, DatabaseUnavailable, Engine
 from nova.model.host.cells import CELL0
 
 T = TypeVar("T")
+
+BUSY_S = 1.0
 
 
 class AwayDatabase(Database):
@@ -36,6 +41,13 @@ class AwayDatabase(Database):
         return False
 
 
+class Busy(NamedTuple):
+    """The numbers of servers with I/O-intensive tasks, by host, as read ``at`` a time of the monotonic clock."""
+
+    hosts: Mapping[str, int]
+    at: float
+
+
 class LiveCells:
     """The cells of a cloud. Cells are added while requests run; a cell that is added twice is replaced.
 
@@ -50,6 +62,8 @@ class LiveCells:
         self._away = set[str]()
         self._hosts: dict[str, str] = {}
         self._lock = threading.Lock()
+        self._busy: Busy | None = None
+        self._reads_busy = threading.Lock()
         entry.cells = self
 
     def add(self, cell: Deps) -> None:
@@ -153,6 +167,22 @@ class LiveCells:
                 return question(tx)
         answers = self.fan_out.ask(read)
         return [answer.value for answer in answers.found] or answers.values()
+
+    def busy(self) -> Mapping[str, int]:
+        """Return the numbers of servers with I/O-intensive tasks, by host. With several cells they are read once a
+        second at most, because each request would ask every cell; and no request waits for another one's read. Cells
+        that do not answer are left out. Raises Unavailable if none does."""
+        if not self.several:
+            return self.read(placement_facts.busy)[0]
+        known = self._busy
+        stale = known is None or time.monotonic() - known.at > BUSY_S
+        if stale and self._reads_busy.acquire(blocking=known is None):
+            try:
+                hosts = dict(collections.ChainMap(*self.read(placement_facts.busy)))
+                known = self._busy = Busy(hosts, time.monotonic())
+            finally:
+                self._reads_busy.release()
+        return known.hosts if known is not None else {}
 
     def any(self, question: Callable[[Connection], bool]) -> bool:
         """Return whether the answer of a cell's database is yes. Raises Unavailable if a cell does not answer, and none

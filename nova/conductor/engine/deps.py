@@ -17,6 +17,7 @@ from nova.conductor.quota.limits import QuotaLimits, Written
 from nova.conductor.reimages import ReimageEvents
 from nova.db.host import hosts
 from nova.db.host.hosts import NodeRow
+from nova.db.placement import placement_facts
 from nova.db.placement.claims import ProviderUsage
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import Entry
@@ -219,6 +220,10 @@ class Cells(Protocol):
         """Return the answer of each cell's database, without cells that do not answer. Raises Unavailable if none
         does."""
 
+    def busy(self) -> Mapping[str, int]:
+        """Return the numbers of servers with I/O-intensive tasks, by host; with several cells, as of at most a second
+        ago. Cells that do not answer are left out. Raises Unavailable if none does."""
+
     def any(self, question: Callable[[Connection], bool]) -> bool:
         """Return whether the answer of a cell's database is yes. Raises Unavailable if a cell does not answer, and none
         of the others says yes."""
@@ -254,6 +259,10 @@ class OneCell:
     def read(self, question: Callable[[Connection], T]) -> list[T]:
         with self.deps.cell.reading() as tx:
             return [question(tx)]
+
+    def busy(self) -> Mapping[str, int]:
+        with self.deps.cell.reading() as tx:
+            return placement_facts.busy(tx)
 
     def any(self, question: Callable[[Connection], bool]) -> bool:
         with self.deps.cell.reading() as tx:

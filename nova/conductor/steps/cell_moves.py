@@ -45,7 +45,7 @@ def _return(step: CellStep, deps: Deps, op: Op, direction: str) -> None:
         with contextlib.suppress(errors.NovaError):  # the answer to a heartbeat repeats it
             deps.compute.look_for_debts(op.server.host or "")
         raise errors.cell.Elsewhere()
-    if op.progress.left_cell:
+    if direction == "do" or op.progress.left_cell:
         deps.cell.transact(lambda tx: host_cleanups.drop_held(tx, op.uuid))
 
 

@@ -21,7 +21,7 @@ from nova.conductor.steps.placement import cleanup_hosts, taken
 from nova.db.quota import server_cells
 from nova.db.server import transfers
 from nova.db.server.states import Entry
-from nova.db.server.transfers import WholeServer
+from nova.db.server.transfers import Left, WholeServer
 from nova.db.sql.engine import Connection
 
 #: Result for a server that is in the cell where its operation continues, with no copy left elsewhere.
@@ -60,14 +60,13 @@ class CellStep(Step):
     def _remove_old(self, old: Deps, new: Deps, ops: Sequence[Op]) -> frozenset[str]:
         """Remove the old cell's rows of servers whose operations continue in the new one. Return the servers whose move
         is withdrawn, because a newer operation began in the old cell."""
-        overtaken = old.cell.transact(lambda tx: self._leave(tx, old, ops, entries_of(ops))).stay
+        overtaken = old.cell.transact(lambda tx: self._leave(tx, old, ops, transfers.leave(tx, entries_of(ops)))).stay
         if overtaken:
             new.api.transact(lambda tx: server_cells.back_to_cell(tx, overtaken, new.cell_uuid, old.cell_uuid))
             _remove(new, [op.entry for op in ops if op.uuid in overtaken])
         return overtaken
 
-    def _leave(self, tx: Connection, deps: Deps, ops: Sequence[Op], entries: Sequence[Entry]) -> transfers.Left:
-        left = transfers.leave(tx, entries)
+    def _leave(self, tx: Connection, deps: Deps, ops: Sequence[Op], left: Left) -> Left:
         for op in ops:
             if op.uuid in left.gone:
                 self.left(tx, deps, op)
@@ -77,6 +76,8 @@ class CellStep(Step):
         """Move the servers, and hand their operations over. The old rows are locked until they are removed: a change
         of them is either in the copy, or finds no row here and reaches the copy by the ledger."""
         arrived = deps.cell.transact(lambda tx: self._carry(tx, deps, target, ops, direction))
+        if direction == "do":  # nothing is left here
+            arrived = [msgspec.structs.replace(entry, data={**entry.data, **STAYED}) for entry in arrived]
         target.runner.go_on(arrived, ops[0])
 
     def _carry(self, tx: Connection, deps: Deps, target: Deps, ops: Sequence[Op], direction: str) -> list[Entry]:
@@ -93,7 +94,7 @@ class CellStep(Step):
             lambda api: server_cells.move_to_cell(api, epochs, deps.cell_uuid, target.cell_uuid))
         _remove(target, [entry for entry in copies if entry.server_uuid not in moved])
         arrived = [entry for entry in copies if entry.server_uuid in moved]
-        self._leave(tx, deps, ops, arrived)
+        self._leave(tx, deps, ops, transfers.leave(tx, arrived, whole))
         return arrived
 
     def continued(self, op: Op, old_cell: str, direction: str) -> Entry:

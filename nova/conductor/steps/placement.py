@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import collections
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -29,23 +30,18 @@ from nova.model.volumes import local
 
 
 def known(deps: Deps, request: PlacementRequest) -> dict[str, object]:
-    """Return facts for the request: one statement of each cell, and one more for each fact that the request or an
+    """Return facts for the request: busy hosts, and a statement of each cell for each other fact that the request or an
     option needs."""
     settings = deps.settings
-    named = hints.all_named(request.hints)
-    found: dict[str, Any] = {}
-
-    def read(tx: Connection) -> dict[str, Mapping[str, object]]:
-        of_cell: dict[str, Mapping[str, object]] = {"busy": placement_facts.busy(tx)}
-        if named:
-            of_cell["server_hosts"] = placement_facts.hosts_of(tx, named)
-        if settings.image_props_weight_multiplier and request.image_properties:
-            of_cell["image_matches"] = placement_facts.image_matches(tx, request.image_properties,
-                                                                     settings.image_props_weight_setting)
-        return of_cell
-    for of_cell in deps.cells.read(read):
-        for name, facts in of_cell.items():
-            found[name] = {**found.get(name, {}), **facts}  # hosts and servers are each in one cell
+    found: dict[str, Any] = {"busy": deps.cells.busy()}
+    wanted: dict[str, Callable[[Connection], Mapping[str, object]]] = {}
+    if named := hints.all_named(request.hints):
+        wanted["server_hosts"] = lambda tx: placement_facts.hosts_of(tx, named)
+    if settings.image_props_weight_multiplier and request.image_properties:
+        wanted["image_matches"] = lambda tx: placement_facts.image_matches(
+            tx, request.image_properties, settings.image_props_weight_setting)
+    for name, read in wanted.items():
+        found[name] = dict(collections.ChainMap(*deps.cells.read(read)))  # hosts and servers are each in one cell
     if settings.limit_tenants_to_placement_aggregate:
         with deps.api.reading() as tx:
             found["tenant_aggregates"] = placement_facts.has_aggregates(tx, request.project_id)

@@ -166,16 +166,17 @@ def remove(tx: Connection, entries: Sequence[Entry]) -> None:
     forget(tx, list(mine.scalars()))
 
 
-def leave(tx: Connection, entries: Sequence[Entry]) -> Left:
+def leave(tx: Connection, entries: Sequence[Entry], read: Sequence[WholeServer] | None = None) -> Left:
     """Delete this cell's rows of the servers of these operations, which continue in another cell. Servers that have
-    left before are in neither set of the result. May be repeated."""
+    left before are in neither set of the result. May be repeated. ``read``: all rows of them, as this transaction has
+    read them."""
     uuids = _locked(tx, [entry.server_uuid for entry in entries])
     journal: dict[str, list[Row]] = {}
     for row in tx.execute(sa.select(operations.c.server_uuid, operations.c.request_id, operations.c.action,
                                     operations.c.finished_at).where(_is_open(uuids))):
         journal.setdefault(row.server_uuid, []).append(dict(row._mapping))
     same = _open_requests(journal, entries)
-    forget(tx, sorted(same))
+    forget(tx, sorted(same), PARTS if read is None else _with_rows(read))
     return Left(frozenset(same), frozenset(uuids) - same)
 
 
@@ -238,10 +239,15 @@ def remove_idle(tx: Connection, uuids: Sequence[str]) -> None:
     forget(tx, sorted(there - busy))
 
 
-def forget(tx: Connection, uuids: Sequence[str]) -> None:
-    """Delete all rows of these servers, with their operations: another cell has the servers. May be repeated."""
+def _with_rows(whole: Sequence[WholeServer]) -> list[sa.Table]:
+    return [table for table in PARTS if any(one.parts[table.name] for one in whole)]
+
+
+def forget(tx: Connection, uuids: Sequence[str], parts: Sequence[sa.Table] = PARTS) -> None:
+    """Delete all rows of these servers, with their operations: another cell has the servers. May be repeated.
+    ``parts``: the tables of ``PARTS`` with such rows."""
     if not uuids:
         return
-    for table in (*LEFT, *PARTS):
+    for table in (*LEFT, *parts):
         tx.execute(sa.delete(table).where(table.c.server_uuid.in_(uuids)))
     tx.execute(sa.delete(servers).where(servers.c.uuid.in_(uuids)))

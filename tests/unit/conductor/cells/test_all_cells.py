@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
+from nova.conductor.cells import live_cells
 from nova.conductor.cells.guest_answers import MergedGuestAnswers
 from nova.conductor.cells.live_cells import AwayDatabase
 from nova.conductor.cells.routes import BY_ENTRY, BY_HOST, BY_SERVER
@@ -23,7 +25,7 @@ from nova.conductor.zones import ForgottenHosts
 from nova.db.host import reports
 from nova.db.models import api as api_tables
 from nova.db.models import cell as tables
-from nova.db.placement import audits
+from nova.db.placement import audits, placement_facts
 from nova.model.base import Page, utcnow
 from nova.model.guest.guests import GuestPassword, GuestQuery
 from nova.model.host.aggregates import NewAggregate
@@ -437,3 +439,45 @@ def test_figures_when_there_are_two_cells_then_they_are_summed(two: TwoCells, se
     found = {(one.name, tuple(sample.labels.values())): sample.value
              for one in CloudFigures(two.entry.deps).collect() for sample in one.samples}
     assert (found["nova_cells", ("up",)], found["nova_cells", ("away",)]) == (1, 1)
+
+
+# -- busy hosts
+
+def test_busy_hosts_when_many_requests_ask_then_each_cell_is_asked_once_in_a_second(
+        two: TwoCells, service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cell, host in ((two.entry, "a"), (two.other, "c")):
+        boot(two, service, host)
+        cell.write("cell", sa.update(tables.servers).values(task_state="image_uploading"))
+    asked: list[object] = []
+    real = placement_facts.busy
+
+    def busy(tx: Any) -> dict[str, int]:
+        asked.append(tx)
+        return real(tx)
+    monkeypatch.setattr(placement_facts, "busy", busy)
+    cells = two.conductor("new")
+    assert [cells.busy() for _request in range(5)] == [{"a": 1, "c": 1}] * 5 and len(asked) == 2
+    monkeypatch.setattr(live_cells, "BUSY_S", 0.0)
+    cells.busy()
+    assert len(asked) == 4
+
+
+def test_busy_hosts_when_a_read_hangs_then_other_requests_use_the_last_ones(
+        two: TwoCells, service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = two.cells
+    before = cells.busy()
+    monkeypatch.setattr(live_cells, "BUSY_S", 0.0)
+    begun, go = threading.Event(), threading.Event()
+
+    def hang(question: Any) -> list[Any]:
+        begun.set()
+        go.wait(10)
+        return [{"a": 7}]
+    monkeypatch.setattr(cells, "read", hang)
+    thread = threading.Thread(target=cells.busy)
+    thread.start()
+    begun.wait(10)
+    assert cells.busy() == before
+    go.set()
+    thread.join()
+    assert cells.busy() == {"a": 7}
