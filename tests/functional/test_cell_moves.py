@@ -109,7 +109,8 @@ class Mover(Walk):
         """Let all operations and cleanups end; check that the server is in one cell and that all is well."""
         self._heal()
         self.storage.rest()
-        assert [*wrong(self.cloud, NeutronNetworks.addresses), *audited(self.cloud), *self.storage.wrong()] == []
+        found = [*wrong(self.cloud, NeutronNetworks.addresses), *audited(self.cloud), *self.storage.wrong()]
+        assert not found, "\n".join(found)
         table = cell_tables.servers
         [row] = self.cloud.rows("cell", sa.select(table).where(table.c.uuid == self.uuid))
         [cell] = [part.deps.cell_uuid for part in self.cloud.parts if self._rows_in(part)]

@@ -44,9 +44,12 @@ class CellStep(Step):
 
     def arrived(self, deps: Deps, ops: Sequence[Op]) -> set[str]:
         """Return the servers that are in this cell by the ledger, once no older copy of them is left; remove this
-        cell's copies of the others."""
+        cell's copies of the others. A slow conductor that wrote such a copy can then no longer record it."""
         with deps.api.reading() as tx:
             cells = server_cells.cells_of(tx, [op.uuid for op in ops])
+        elsewhere = {op.uuid: op.entry.epoch for op in ops if cells.get(op.uuid) != deps.cell_uuid}
+        if elsewhere:
+            cells |= deps.api.transact(lambda tx: server_cells.fenced_cells_of(tx, elsewhere))
         here = [op for op in ops if cells.get(op.uuid) == deps.cell_uuid]
         _remove(deps, [op.entry for op in ops if cells.get(op.uuid) != deps.cell_uuid])
         left: dict[str, list[Op]] = {}

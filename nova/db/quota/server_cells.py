@@ -50,6 +50,12 @@ def move_to_cell(tx: Connection, epochs: Mapping[str, int], old: str, new: str) 
     return {uuid for uuid, cell in cells_of(tx, mine).items() if cell == new}
 
 
+def fenced_cells_of(tx: Connection, epochs: Mapping[str, int]) -> dict[str, str]:
+    """Return the cells of these servers (UUID -> epoch), which no operation with an older epoch can change any more."""
+    ledger_rows.raise_epochs(tx, epochs)
+    return cells_of(tx, epochs)
+
+
 def clock(tx: Connection) -> Time:
     """Return the time by the database's clock."""
     return tx.execute(sa.select(utc_now())).scalar_one()

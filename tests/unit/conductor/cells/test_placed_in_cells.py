@@ -243,6 +243,31 @@ def test_place_when_a_delete_begins_during_the_move_then_it_deletes_the_server_i
     assert not two.entry.claims() and not two.other.computes["c"].guests and not two.entry.open_ledger()
 
 
+def test_place_when_a_sweep_finds_the_copy_before_the_ledger_names_its_cell_then_the_server_is_not_lost(
+        two: TwoCells) -> None:
+    """The conductor that moves it is stopped between its copy and the ledger, for longer than an operation may rest."""
+    def sweep() -> None:
+        table = cell_tables.operations
+        two.other.write("cell", sa.update(table).values(updated_at=sa.text("'2000-01-01 00:00:00'")))
+        assert two.other.deps.runner.sweep() == 1
+        until(lambda: not two.other.deps.runner.running, "the copy is gone")
+        assert not shown(two.other)
+
+    two.entry.deps.api = Interrupted(two.entry.deps.api, sweep)  # type: ignore[assignment]
+    two.choose("c")
+    uuid, = boot(two)
+    until(lambda: not two.entry.deps.runner.running, "the move is given up")
+    assert shown(two.entry) == {uuid: "building"} and ledger(two) == {uuid: CELL}
+
+    def over() -> bool:
+        two.entry.write("cell", sa.update(cell_tables.operations).values(
+            updated_at=sa.text("'2000-01-01 00:00:00'")))
+        two.entry.deps.runner.sweep()
+        return uuid in shown(two.other) and not two.other.open(uuid)
+    until(over, "the server is in its cell")
+    assert shown(two.other) == {uuid: "active"} and not shown(two.entry) and ledger(two) == {uuid: OTHER}
+
+
 def test_delete_when_it_begins_in_the_old_cell_after_a_lost_removal_then_the_move_is_withdrawn(two: TwoCells) -> None:
     """It read the ledger before the move: the newer operation decides, and nothing is left of the copy."""
     def lose() -> None:
