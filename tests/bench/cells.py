@@ -48,6 +48,7 @@ from tests.functional.backends import Backends
 CELLS, SERVERS, TURNS, HOSTS = 20, 5000, 15, 500
 HEARTBEAT_S = 30  # [DEFAULT]report_interval
 ROWS_AT_ONCE = 1000
+LONE = "lone"  # the project of fifty servers in the first cell
 
 
 class Case(NamedTuple):
@@ -63,7 +64,8 @@ CASES = (
     Case("details of 1,000, from the middle", ServerListQuery(page=Page(limit=1000)), middle=True),
     Case("details of 50", ServerListQuery(page=Page(limit=50))),
     Case("names of 1,000", ServerListQuery(page=Page(limit=1000), detail=False)),
-    Case("a project's 50 servers", ServerListQuery(scope=Scope(project_id="p7"), page=Page(limit=1000))),
+    Case("a project's 50 servers a cell", ServerListQuery(scope=Scope(project_id="p7"), page=Page(limit=1000))),
+    Case("50 servers of a project in one cell", ServerListQuery(scope=Scope(project_id=LONE), page=Page(limit=1000))),
     Case("details of 1,000 by name", ServerListQuery(page=Page(limit=1000), sort=(("name", "asc"),))),
 )
 
@@ -102,7 +104,8 @@ class World:
     def _fill(self, database: Database, number: int, cells: int, count: int) -> None:
         """Servers of a hundred projects, created in turns in all cells."""
         for begin in range(0, count, ROWS_AT_ONCE):
-            rows = [server_row(name=f"server-{at * cells + number:07}", project_id=f"p{at % 100}",
+            rows = [server_row(name=f"server-{at * cells + number:07}",
+                               project_id=f"p{at % 100}" if at >= 50 or number else LONE,
                                host=f"host{number}-{at % HOSTS}", node="node",
                                created_at=BORN + datetime.timedelta(seconds=at * cells + number))
                     for at in range(begin, min(begin + ROWS_AT_ONCE, count))]

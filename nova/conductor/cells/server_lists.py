@@ -2,8 +2,8 @@
 
 Servers with equal sort values are ordered by their cell, and in a cell by their key, so that pages never overlap. Each
 cell is asked for its share of the page's names and sort values, and then for the details of the servers that are on the
-page: three statements in a cell, and one more where a cell has most of the page. The whole page costs about the time of
-a page of one cell.
+page: three statements in a cell, and one more where a cell has most of the page. For the live servers of one project,
+only the cells that have any are asked.
 
 A server that moves meanwhile may leave a cell before that cell is read, and enter a cell after it was read: the ledger
 tells of such servers, which are then asked for by their UUIDs.
@@ -26,6 +26,7 @@ from nova.conductor.queries.servers import Servers, shown
 from nova.db.quota import server_cells
 from nova.db.server import server_lists
 from nova.db.server.server_lists import ListedServer, Marker
+from nova.db.sql.engine import Connection
 from nova.model.base import Time
 from nova.model.server.servers import Condition, ServerDetail, ServerListQuery, ServerPage, ServerSummary
 
@@ -80,8 +81,9 @@ class MergedServerLists:
         marked = self._marked(query)
         with self.cells.entry.api.reading() as tx:
             begun = server_cells.clock(tx)
-        share = share_of(limit, len(self.cells.all()))
-        answers = self.cells.fan_out.ask(lambda cell: self._part(cell, query, share, limit, marked))
+            asked = self._asked(tx, query)
+        share = share_of(limit, len(asked))
+        answers = self.cells.fan_out.ask(lambda cell: self._part(cell, query, share, limit, marked), asked)
         parts, page = answers.found, first(limit, query, answers.found)
         chosen = {one.server.uuid for one in page}
         if short := [part.cell for part in parts if part.value.more and part.value.names[-1].uuid in chosen]:
@@ -95,6 +97,14 @@ class MergedServerLists:
         if short or missing:
             page = first(limit, query, sorted(parts, key=lambda part: part.cell.cell_uuid))
         return page, answers.away
+
+    def _asked(self, tx: Connection, query: ServerListQuery) -> list[Deps]:
+        """Return the cells that may have servers of the page: of a project's live servers, the ledger's (``tx``)."""
+        every = list(self.cells.all())
+        if query.scope.project_id is None or query.deleted != "live":
+            return every
+        of_project = server_cells.with_servers_of(tx, query.scope.project_id)
+        return [cell for cell in every if cell.cell_uuid in of_project]
 
     def _detailed(self, page: Sequence[Placed]) -> tuple[list[ServerDetail], list[CellAnswer[errors.Unavailable]]]:
         """Return the details of the page's servers, and the cells that do not answer any more."""
@@ -144,7 +154,7 @@ class MergedServerLists:
 
 def share_of(limit: int, cells: int) -> int:
     """Return the number of names that each cell is asked for: seldom has one of many cells more of a page."""
-    equal = limit / cells
+    equal = limit / max(cells, 1)
     return min(limit, int(equal + 4 * math.sqrt(equal)) + 1)
 
 

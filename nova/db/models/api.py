@@ -103,6 +103,7 @@ ledger = sa.Table(
     sa.Column("classes", Json(Mapping[str, int])),  # its amounts by resource class; NULL: likewise
     sa.Column("moved_at", moment()),  # to its cell; NULL: it never moved
     sa.Index("ix_ledger_usage", "project_id", "closed", "user_id"),
+    sa.Index("ix_ledger_project_cells", "project_id", "closed", "cell"),
     sa.Index("ix_ledger_closed_at", "closed", "closed_at"),
     sa.Index("ix_ledger_moved_at", "moved_at"),
     sqlite_autoincrement=True)

@@ -21,6 +21,12 @@ def cells_of(tx: Connection, uuids: Collection[str]) -> dict[str, str]:
     return {row.server_uuid: row.cell or CELL for row in rows}
 
 
+def with_servers_of(tx: Connection, project_id: str) -> set[str]:
+    """Return the cells in which a project has live servers."""
+    return {cell or CELL for cell in tx.scalars(sa.select(ledger.c.cell).distinct().where(
+        ledger.c.project_id == project_id, ledger.c.closed == sa.false()))}
+
+
 class Home(NamedTuple):
     """A server's cell by its ledger row. ``closed``: the server was deleted."""
 

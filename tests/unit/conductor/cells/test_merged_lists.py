@@ -28,11 +28,11 @@ from nova.db.models import cell as tables
 from nova.db.server import server_lists
 from nova.db.server.server_lists import ListedServer, Marker
 from nova.db.sql.engine import Database, DatabaseUnavailable
-from nova.model.base import Page
+from nova.model.base import Page, Scope
 from nova.model.server.servers import ServerListQuery
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import BORN, add_ledger, add_servers, server_row
-from tests.fakes.small_cloud import until
+from tests.fakes.small_cloud import DEMO, until
 from tests.fakes.two_cells import OTHER, TwoCells
 from tests.sampling import examples
 
@@ -224,6 +224,32 @@ def test_list_when_a_cell_is_away_then_the_query_decides(two: TwoCells) -> None:
         with pytest.raises(away):
             listed(two, silent_cells="skip", page=Page(marker=uuids[0]))
         assert listed(two, silent_cells="skip", page=Page(marker=uuids[1])) == [uuids[3]]
+    finally:
+        two.other.deps.cell = there
+
+
+def test_list_of_a_project_when_a_cell_has_none_of_its_servers_then_that_cell_is_not_asked(two: TwoCells) -> None:
+    here = Scope(project_id=DEMO.project_id)
+    uuids = []
+    for host in ("a", "b"):
+        two.choose(host)
+        uuids = [*two.entry.active(), *uuids]
+
+    class Gone:
+        def reading(self) -> Any:
+            raise DatabaseUnavailable("gone")
+
+        def answers(self) -> bool:
+            return False
+    there = two.other.deps.cell
+    two.other.deps.cell = Gone()  # type: ignore[assignment]
+    try:
+        assert listed(two, scope=here) == uuids == listed(two, scope=here, detail=False)
+        assert listed(two, scope=here, page=Page(limit=1, marker=uuids[0])) == uuids[1:]
+        assert listed(two, scope=Scope(project_id="without servers")) == []
+        for every in ({"scope": here, "deleted": "deleted"}, {"scope": here, "deleted": "all"}, {}):
+            with pytest.raises(errors.Unavailable):
+                listed(two, **every)
     finally:
         two.other.deps.cell = there
 
