@@ -41,7 +41,7 @@ class AwayDatabase(Database):
         return False
 
 
-class Busy(NamedTuple):
+class BusyHosts(NamedTuple):
     """The numbers of servers with I/O-intensive tasks, by host, as read ``at`` a time of the monotonic clock."""
 
     hosts: Mapping[str, int]
@@ -62,7 +62,7 @@ class LiveCells:
         self._away = set[str]()
         self._hosts: dict[str, str] = {}
         self._lock = threading.Lock()
-        self._busy: Busy | None = None
+        self._busy: BusyHosts | None = None
         self._reads_busy = threading.Lock()
         entry.cells = self
 
@@ -179,7 +179,7 @@ class LiveCells:
         if stale and self._reads_busy.acquire(blocking=known is None):
             try:
                 hosts = dict(collections.ChainMap(*self.read(placement_facts.busy)))
-                known = self._busy = Busy(hosts, time.monotonic())
+                known = self._busy = BusyHosts(hosts, time.monotonic())
             finally:
                 self._reads_busy.release()
         return known.hosts if known is not None else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,7 +40,7 @@ def known(deps: Deps, request: PlacementRequest) -> dict[str, object]:
         wanted["image_matches"] = lambda tx: placement_facts.image_matches(
             tx, request.image_properties, settings.image_props_weight_setting)
     for name, read in wanted.items():
-        found[name] = dict(collections.ChainMap(*deps.cells.read(read)))  # hosts and servers are each in one cell
+        found[name] = {key: fact for of_cell in deps.cells.read(read) for key, fact in of_cell.items()}
     if settings.limit_tenants_to_placement_aggregate:
         with deps.api.reading() as tx:
             found["tenant_aggregates"] = placement_facts.has_aggregates(tx, request.project_id)

@@ -21,15 +21,19 @@ from nova.compute.service import ComputeParts, ComputeService
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.host_service import HostService
 from nova.conductor.hosts.api_side import DirectApiSide
+from nova.conductor.hosts.enrolment import HOST_DAEMONS
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import ServiceRegistry
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
+from nova.db.host import enrolments
 from nova.devel.fake import FakeDriver
+from nova.model.host.services import Heartbeat
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.rpc.host_secret import HostSecret
 from nova.rpc.local import LocalBus
+from nova.rpc.rpc_watchdog import RpcWatchdog
 from nova.scheduler.service import SchedulerService
 from tests.bench.scheduler import fleet
 from tests.bench.scheduler.clouds import FromDatabase, Schedulers, Statements, options, scheduler_settings
@@ -73,6 +77,7 @@ class Fleet:
         name = fleet.name_of(number)
         folder = self._folder / name
         folder.mkdir()
+        self.deps.cell.transact(lambda tx: enrolments.enroll(tx, name, HOST_DAEMONS, ""))
         client = self.bus.client(ConductorHostRPC, name)
         driver = FakeDriver(options(fake_options), name, folder)
         service = ComputeService(ComputeParts(driver, client, None, options(compute_options),
@@ -82,7 +87,8 @@ class Fleet:
         service._periodic.stop()  # its own thread: here the jobs are done by our clock
         for job in service._periodic._jobs:
             self._later(self._rng.random() * job.pause_s, job.pause_s, job.do)
-        self._later(self._rng.random() * BEAT_S, BEAT_S, Heartbeats(client, name, "nova-compute", service.on_heartbeat))
+        self._later(self._rng.random() * BEAT_S, BEAT_S, Heartbeats(
+            client, Heartbeat(host=name, binary="nova-compute"), service.on_heartbeat, RpcWatchdog()))
 
     def serve(self) -> None:
         """The conductor's and the scheduler's own rounds."""
