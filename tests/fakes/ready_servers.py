@@ -47,8 +47,11 @@ NOT_TAKEN = {("unshelve", "on_host"), ("migrate", "flavor")}
 
 def prepared(walk: Walk, action: str) -> str:
     """Create a server on which the action may begin; its preceding actions have ended."""
-    walk.cloud.set(**OPTIONS.get(action, {}))
-    [uuid] = walk.cloud.active(image_id=IMAGES[0])
+    for part in walk.cloud.parts:
+        part.set(**OPTIONS.get(action, {}))
+    cloud = walk.cloud
+    networks = {"networks": (RequestedNetwork(network_id=cloud.net),)} if cloud.networks.neutron else {}
+    [uuid] = cloud.active(image_id=IMAGES[0], **networks)
     for earlier in BEFORE.get(action, ()):
         ordered(walk, uuid, earlier)
         walk.cloud.settle(uuid)

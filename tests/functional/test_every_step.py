@@ -24,7 +24,9 @@ from tests.fakes.ready_servers import NOT_TAKEN, ordered, prepared
 from tests.fakes.small_cloud import make_templates
 from tests.fakes.taken_steps import OF_VOLUMES, without_volumes
 from tests.fakes.walk import Walk
-from tests.fakes.walking_cloud import IMAGES, walking_cloud
+from tests.fakes.walking_cloud import IMAGES, walking_cells, walking_cloud
+from tests.fakes.walking_networks import WalkingNetworks
+from tests.fakes.walking_neutron import NeutronNetworks
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
@@ -33,6 +35,8 @@ NO_ORDER = {"create", "reset_state", *OF_VOLUMES}
 #: What was stopped or active before may be either after these.
 ENDS_AS_IT_WAS = ("rebuild", "evacuate", "confirmResize", "revertResize")
 HOSTS = ("host1", "host2", "host3")
+CELLS = sampling.cells(2)
+CELLS_HOSTS = ("host1", "host2", "host3", "host4", "host5", "host6")  # in turn in each of two cells
 TESTS_A_CLOUD = 30
 
 
@@ -65,10 +69,13 @@ class Clouds:
         if self._cloud is None:
             self.made, self._left = self.made + 1, TESTS_A_CLOUD
             (folder := self.folder / str(self.made)).mkdir()
-            self._cloud = self._exit.enter_context(walking_cloud(folder, self.templates, HOSTS))
+            made = walking_cells(folder, self.templates, CELLS_HOSTS) if CELLS else \
+                walking_cloud(folder, self.templates, HOSTS)
+            self._cloud = self._exit.enter_context(made)
             self._exit.enter_context(self._cloud.mortal())
             self._settings = self._cloud.deps.settings
-        self._cloud.deps.settings = self._settings
+        for part in self._cloud.parts:
+            part.deps.settings = self._settings
         self._left -= 1
         return self._cloud
 
@@ -97,14 +104,15 @@ class Alone(Walk):
         if not self.cloud.server(uuid).deleted:
             self.cloud.order(uuid, "force_delete")
             self.cloud.settle(uuid)
-        assert wrong(self.cloud) == [] and self.cloud.server(uuid).deleted
+        assert wrong(self.cloud, self.networks.addresses) == [] and self.cloud.server(uuid).deleted
         self.over = True
 
 
 @pytest.fixture
 def walk(clouds: Clouds, monkeypatch: pytest.MonkeyPatch) -> Iterator[Alone]:
     living_cloud.impatient(monkeypatch)
-    walk = Alone(clouds.take(), 1, ("2",), IMAGES)  # servers have flavor 1
+    networks = NeutronNetworks if CELLS else WalkingNetworks
+    walk = Alone(clouds.take(), 1, ("2",), IMAGES, networks=networks)  # servers have flavor 1
     yield walk
     clouds.give_back(walk.over)
 
@@ -112,7 +120,7 @@ def walk(clouds: Clouds, monkeypatch: pytest.MonkeyPatch) -> Iterator[Alone]:
 def ended(walk: Alone, uuid: str, action: str, before: str) -> str:
     """Everything has come to its end and all is well; the vm_state that the server has then. It is deleted."""
     walk._heal()
-    assert wrong(walk.cloud) == []
+    assert wrong(walk.cloud, walk.networks.addresses) == []
     row = walk.cloud.server(uuid)
     if not row.deleted:
         table = TABLE[action]
