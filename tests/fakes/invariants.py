@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova.conductor.upkeep import allocation_audit
+from nova.db.host.host_cleanups import HELD_STEP
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.placement.claims import amounts_of
@@ -191,7 +192,7 @@ def _leftovers(cloud: LivingCloud, live: list[Any], waiting: set[tuple[str, str]
     """Check that hosts have nothing left. ``waiting``: (host, server) of source copies that wait for a confirmation."""
     broken = {(row.host, row.uuid) for row in live if row.vm_state == "error"}  # its next action creates it again
     yield from (f"{debt.host} owes {debt.step} of {debt.server_uuid}" for debt in cloud.debts()
-                if not (debt.held and (debt.host, debt.server_uuid) in waiting))
+                if not (debt.step == HELD_STEP and (debt.host, debt.server_uuid) in waiting))
     for host, compute in cloud.computes.items():
         yield from (f"{host} has {path.name} half built" for path in (compute.path / "building").iterdir()
                     if (host, path.name) not in broken)

@@ -17,8 +17,11 @@ from nova.db.server.servers import instance_name
 
 
 def is_elsewhere(deps: Deps, host: str) -> bool:
-    """Return whether the host is in another cell. Raises Unavailable if a cell that does not answer may have it."""
-    return deps.cells.of_host_outside(deps.cell_uuid, host) is not None
+    """Return whether the host is in another cell. A host that no answering cell has counts as such."""
+    away: list[errors.NovaError] = []
+    with failures.parked(away.append, on=errors.Unavailable):
+        return deps.cells.of_host_outside(deps.cell_uuid, host) is not None
+    return bool(away)
 
 
 def claimed_elsewhere(deps: Deps, op: Op) -> list[str]:
@@ -32,7 +35,7 @@ def claimed_elsewhere(deps: Deps, op: Op) -> list[str]:
 
 def cleanup_of(deps: Deps, op: Op, host: str) -> dict[str, object]:
     """Return the cleanup that removes everything of the server from the host. ``deps``: of the server's cell."""
-    return {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
+    return {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": host_cleanups.DESTROY,
             "arguments": {"instance_name": instance_name(deps.settings.instance_name_template, op.server),
                           "operation_id": str(op.entry.id)}}
 

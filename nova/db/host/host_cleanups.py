@@ -1,7 +1,8 @@
 """Pending cleanups: what a host has of a server that is no longer there, until the host has removed it.
 
 A cleanup keeps the server's claim on its host. A *held* cleanup is not due yet: the server moved to another cell, and
-may still come back for the guest that the move set aside.
+may still come back for the guest that the move set aside. Held ones are a step of their own, which hosts do not know:
+a conductor of an older release may send it to them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from nova.db.sql.statements import delete_some, insert_ignoring
 from nova.db.sql.types import later, utc_now
 from nova.model.host.services import PendingCleanup
 
+DESTROY = "destroy_guests"
 #: The only kind of cleanup that no claim waits for: a file next to the guest.
 SNAPSHOTS = "drop_snapshots"
 HOLDS = cleanups.c.step != SNAPSHOTS
+HELD_STEP = "hold_guests"
+HELD = cleanups.c.step == HELD_STEP
 DONE = cleanups.c.done_at.is_not(None)  # by its host; the claim is not released yet: nova.db.host.carried
-PENDING = sa.and_(sa.not_(DONE), cleanups.c.held == sa.false())
+PENDING = sa.and_(sa.not_(DONE), sa.not_(HELD))
 
 
 def add(tx: Connection, added: Sequence[Mapping[str, object]]) -> None:
@@ -31,8 +35,9 @@ def add(tx: Connection, added: Sequence[Mapping[str, object]]) -> None:
     a host that did the older cleanup but could not report it must not count as having done the newer.
     """
     for one in added:
-        same = [cleanups.c[name] == one[name] for name in ("host", "server_uuid", "step")]
-        tx.execute(sa.delete(cleanups).where(*same, sa.or_(cleanups.c.epoch < one["epoch"], sa.not_(PENDING))))
+        outdated = sa.and_(cleanups.c.step == one["step"], sa.or_(cleanups.c.epoch < one["epoch"], DONE))
+        tx.execute(sa.delete(cleanups).where(cleanups.c.host == one["host"], sa.or_(HELD, outdated),
+                                             cleanups.c.server_uuid == one["server_uuid"]))
     if added:
         insert_ignoring(tx, cleanups, [{**one, "created_at": utc_now()} for one in added])
 
@@ -63,7 +68,7 @@ def find(tx: Connection, host: str, key: int) -> tuple[str, bool] | None:
     """Return the server of a host's cleanup, and whether it is the last one to block a claim. None if it is
     already done."""
     found = tx.execute(sa.select(cleanups.c.server_uuid, cleanups.c.step)
-                       .where(cleanups.c.id == key, cleanups.c.host == host)).first()
+                       .where(cleanups.c.id == key, cleanups.c.host == host, sa.not_(HELD))).first()
     if found is None:
         return None
     more = tx.execute(sa.select(cleanups.c.id).where(
@@ -94,39 +99,40 @@ def purge(tx: Connection, limit: int) -> int:
 # -- guests set aside, of servers that moved to another cell
 
 def hold(tx: Connection, cleanup: Mapping[str, object]) -> None:
-    """Insert a cleanup that is not due: :func:`add` replaces it by a due one, or :func:`drop_held` deletes it.
-    An existing cleanup of the host and the server stays."""
-    insert_ignoring(tx, cleanups, [{**cleanup, "held": True, "created_at": utc_now()}])
+    """Insert a cleanup that is not due: :func:`add` replaces it by a due one, or :func:`drop_held` deletes it. May be
+    repeated."""
+    insert_ignoring(tx, cleanups, [{**cleanup, "step": HELD_STEP, "created_at": utc_now()}])
 
 
 def held(tx: Connection, host: str, server_uuid: str) -> Mapping[str, str] | None:
     """Return the arguments of the host's held cleanup of a server; None if it has none."""
     return tx.execute(sa.select(cleanups.c.arguments).where(
-        cleanups.c.host == host, cleanups.c.server_uuid == server_uuid, cleanups.c.held == sa.true())
-        ).scalar_one_or_none()
+        cleanups.c.host == host, cleanups.c.server_uuid == server_uuid, HELD)).scalar_one_or_none()
 
 
 def drop_held(tx: Connection, server_uuid: str) -> None:
     """Delete the held cleanups of a server that is in this cell again. Idempotent."""
-    tx.execute(sa.delete(cleanups).where(cleanups.c.server_uuid == server_uuid, cleanups.c.held == sa.true()))
+    tx.execute(sa.delete(cleanups).where(cleanups.c.server_uuid == server_uuid, HELD))
 
 
-def make_due(tx: Connection, server_uuid: str) -> None:
-    """Let the hosts of this cell do their held cleanups of a server. Idempotent."""
-    tx.execute(sa.update(cleanups).where(cleanups.c.server_uuid == server_uuid, cleanups.c.held == sa.true())
-               .values(held=False))
+def make_due(tx: Connection, server_uuid: str, host: str) -> None:
+    """Let a host do its held cleanup of a server. Idempotent."""
+    rows = tx.execute(sa.select(cleanups).where(cleanups.c.server_uuid == server_uuid, cleanups.c.host == host,
+                                                HELD)).all()
+    add(tx, [{"host": row.host, "server_uuid": row.server_uuid, "epoch": row.epoch, "step": DESTROY,
+              "arguments": row.arguments} for row in rows])
 
 
 class HeldCleanup(NamedTuple):
     """A host, and the server that it has a held cleanup of."""
 
+    id: int
     host: str
     server_uuid: str
 
 
-def held_for_long(tx: Connection, older_than_s: int, limit: int) -> list[HeldCleanup]:
-    """Return held cleanups that were written so long ago, oldest first."""
-    rows = tx.execute(sa.select(cleanups.c.host, cleanups.c.server_uuid).where(
-        cleanups.c.held == sa.true(), cleanups.c.created_at < later(-older_than_s)).order_by(cleanups.c.id)
-        .limit(limit))
+def held_for_long(tx: Connection, older_than_s: int, after: int, limit: int) -> list[HeldCleanup]:
+    """Return a page of the held cleanups that were written so long ago, after the key ``after``."""
+    rows = tx.execute(sa.select(cleanups.c.id, cleanups.c.host, cleanups.c.server_uuid).where(
+        HELD, cleanups.c.id > after, cleanups.c.created_at < later(-older_than_s)).order_by(cleanups.c.id).limit(limit))
     return list(map(HeldCleanup._make, rows))

@@ -184,8 +184,6 @@ cleanups = sa.Table(  # the table's name dates from the first release
     sa.Column("arguments", Json(Mapping[str, str]), nullable=False),
     sa.Column("created_at", moment(), nullable=False),
     sa.Column("done_at", moment()),  # by the host, in a cell; its claim is not released yet
-    sa.Column("held", sa.Boolean, nullable=False, default=False, server_default=sa.false()),  # not due: its server is
-    # in another cell, and may come back for the guest
     sa.UniqueConstraint("host", "server_uuid", "step"),
     sqlite_autoincrement=True)
 
