@@ -9,14 +9,8 @@ from nova.conductor import volume_cleanups
 from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts.enrolment import encrypt_clear_secrets
 from nova.conductor.queries import consoles
-from nova.conductor.upkeep import (
-    continuous_audit,
-    data_migrations,
-    held_cleanups,
-    port_audit,
-    purge,
-    usage_audit,
-)
+from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit, purge, usage_audit
+from nova.conductor.upkeep.held_cleanups import HeldCleanups
 from nova.conductor.upkeep.quota_repair import Recount
 from nova.conductor.upkeep.timeouts import Job
 from nova.conductor.zones import ForgottenHosts, ZoneSweep
@@ -136,7 +130,7 @@ def jobs() -> tuple[Job, ...]:
         (60.0, free_left_addresses, "addresses left under leases"),
         (600.0, free_unused_gateways, "unused gateways"), (60.0, encrypt_clear_secrets, "clear-text secrets"),
         (60.0, continuous_audit.run, "audit of allocations"), (300.0, port_audit.run, "audit of ports"),
-        (60.0, data_migrations.run, "online data migrations"), (300.0, held_cleanups.run, "held cleanups"))
+        (60.0, data_migrations.run, "online data migrations"), (300.0, HeldCleanups(), "held cleanups"))
 
 
 def cloud_jobs() -> tuple[Job, ...]:

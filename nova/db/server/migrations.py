@@ -112,6 +112,13 @@ def latest(tx: Connection, server_uuid: str, types: Sequence[str], statuses: Seq
     return _value(row) if row else None
 
 
+def newest_from(tx: Connection, server_uuid: str, host: str) -> str | None:
+    """Return the status of a server's newest migration from this host; None if there is none."""
+    return tx.execute(sa.select(migrations.c.status).where(
+        migrations.c.server_uuid == server_uuid, migrations.c.source_compute == host)
+        .order_by(migrations.c.id.desc()).limit(1)).scalar_one_or_none()
+
+
 # -- reads by the API
 
 def moved_by(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:
