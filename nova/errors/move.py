@@ -8,6 +8,9 @@ BadDestination = kinds.HostRefused.row("move.bad_destination",
     "Invalid address of the migration destination: {reason}",
     "Upgrade both hosts to the same release, and check the destination's [libvirt]live_migration_inbound_addr.")
 BadOffer = kinds.HostRefused.row("move.bad_offer", "Invalid file description from the guest's source host: {reason}")
+BetweenCells = kinds.Conflict.row("move.between_cells",
+    "Server {server} is moving to another cell. Wait until it has arrived, or delete it.",
+    "A move that fails brings the server back. 'openstack server event list' shows the operation.")
 Cancelled = kinds.Conflict.row("move.cancelled", "The move of {server} was cancelled.")
 ChecksFailed = kinds.Invalid.row("move.checks_failed", "Migration pre-check error: {why}")
 Cpu = kinds.HostRefused.row("move.cpu", "This host does not support the guest's processor: {reason}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -33,6 +33,7 @@ def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Argumen
     entry, overtaken = states.begin(tx, states.Begin(
         action=ACTIONS[action], server_uuid=uuid, arguments=builtins(arguments), request_id=who.request_id,
         user_id=who.user_id, project_id=who.project_id, runner_id=deps.journal.runner_id, step=""))
+    check_arrived(deps, tx, action, uuid, overtaken)
     if action in ONCE and any(old.action == action for old in overtaken):
         raise errors.server.UnderWay(action=action, server=uuid)
     check_restrictions(deps, tx, action, uuid)
@@ -41,6 +42,14 @@ def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Argumen
     volumes.drop_cleanups(tx, [one._replace(kind=TO_ATTACH) for one in left])  # only the newer cleanup counts
     volumes.add_cleanups(tx, left)
     return states.remember(tx, entry, overtaken) if overtaken else entry
+
+
+def check_arrived(deps: Deps, tx: Connection, action: str, uuid: str, overtaken: Sequence[states.Entry]) -> None:
+    """Raise move.BetweenCells if the action would overtake a move whose server has left the cell of its host and is on
+    no host of this cell yet: its disks are still there. A delete finds them."""
+    moves = [old for old in overtaken if old.data.get("to_cell") and old.arguments["source_cell"] != deps.cell_uuid]
+    if moves and action != "delete" and servers.rows_of(tx, [uuid])[uuid].host == moves[0].arguments["source"]:
+        raise errors.move.BetweenCells(server=uuid)
 
 
 def start_operation_on_host(deps: Deps, tx: Connection, action: str, uuid: str,
@@ -91,4 +100,4 @@ def check_restrictions(deps: Deps, tx: Connection, action: str, uuid: str) -> No
         raise errors.server.NotForIt(action=action, server=uuid, has=found)
 
 
-__all__ = ["begin", "start_operation_on_host", "builtins", "locked", "metadata_of", "row_of"]
+__all__ = ["begin", "check_arrived", "start_operation_on_host", "builtins", "locked", "metadata_of", "row_of"]

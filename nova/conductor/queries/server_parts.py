@@ -7,7 +7,7 @@ import contextlib
 import msgspec
 
 from nova import context, errors, failures
-from nova.conductor.engine.begin import builtins
+from nova.conductor.engine.begin import builtins, check_arrived
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import ResetState
 from nova.db.placement import claims
@@ -98,7 +98,8 @@ class ServerParts:
         """Reset a server's state with a fenced write: a running operation loses the server at its next step. The hosts
         where that may have left a guest are recorded for the delete.
 
-        Raises server.HalfDestroyed, because a server that a delete has begun to destroy must not become active again.
+        Raises server.HalfDestroyed, because a server that a delete has begun to destroy must not become active again;
+        move.BetweenCells.
         """
         who = context.current()
 
@@ -108,6 +109,7 @@ class ServerParts:
                 arguments=builtins(ResetState(state=reset.state)),
                 request_id=who.request_id, user_id=who.user_id, project_id=who.project_id,
                 runner_id=self.deps.journal.runner_id, step=""))
+            check_arrived(self.deps, tx, "reset_state", reset.uuid, overtaken)
             if overtaken:
                 entry = states.remember(tx, entry, overtaken)
                 migrations.end_open(tx, reset.uuid, ERROR, with_finished=False)
