@@ -15,7 +15,7 @@ from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps import move_claims, moves
 from nova.conductor.steps.cell_moves import ReturnToCell, check_kept
 from nova.conductor.steps.guests import ORDERS
-from nova.conductor.steps.moves import MoveArguments, MoveStep, ask, ask_source, place, rebind, remove
+from nova.conductor.steps.moves import EndOfResize, MoveArguments, MoveStep, ask, ask_source, place, rebind, remove
 from nova.conductor.steps.other_cells import clean_up_elsewhere, is_elsewhere
 from nova.conductor.steps.placement import cleanup_hosts
 from nova.db.host import services
@@ -57,13 +57,6 @@ def _is_up(deps: Deps, tx: Connection | None, host: str) -> bool:
     if tx is not None:
         return bool(services.host_up(tx, host, deps.settings.service_down_time))
     return moves.host_is_up(deps, host)
-
-
-class EndOfResize(MoveArguments):
-    """Arguments of a confirm or a revert."""
-
-    destination: str
-    destination_node: str
 
 
 ENDINGS = {"confirmResize": ending, "revertResize": ending}

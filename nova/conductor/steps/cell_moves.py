@@ -8,6 +8,7 @@ with a confirm or a delete, and is dropped when the server is back.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Sequence
 
 import msgspec
@@ -17,11 +18,10 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
 from nova.conductor.steps import moves
 from nova.conductor.steps.cells import STAYED, CellStep
-from nova.conductor.steps.moves import MoveArguments
+from nova.conductor.steps.moves import EndOfResize, MoveArguments
 from nova.conductor.steps.other_cells import cleanup_of
 from nova.conductor.steps.placement import taken
 from nova.db.host import host_cleanups
-from nova.db.server.states import Entry
 from nova.db.server.transfers import WholeServer
 from nova.db.sql.engine import Connection
 from nova.model.server.servers import ServerMemo
@@ -35,18 +35,24 @@ def _came_back(tx: Connection, op: Op, whole: WholeServer) -> WholeServer:
 
 
 def _return(step: CellStep, deps: Deps, op: Op, direction: str) -> None:
-    """Move the server to the source's cell, and drop the record of the guest there once the server has arrived. Raises
-    cell.Elsewhere if the operation continues in that cell."""
-    if op.uuid not in step.arrived(deps, [op]):
-        raise errors.cell.Elsewhere()
-    source_cell = op.asked(MoveArguments).source_cell
-    if source_cell and source_cell != deps.cell_uuid:
+    """Move the server to the source's cell. Raises cell.Elsewhere if the operation continues in that cell, and
+    daemon.WorkflowNotYet while a cell does not answer: only the source has the disks."""
+    with failures.replaced(errors.Unavailable, lambda error: errors.daemon.WorkflowNotYet(what=error.message)):
+        if op.uuid not in step.arrived(deps, [op]):
+            raise errors.cell.Elsewhere()
+        source_cell = op.asked(MoveArguments).source_cell
+        if not source_cell or source_cell == deps.cell_uuid:
+            return
         step.move(deps, deps.cells.named(source_cell), [op], direction)
-        with contextlib.suppress(errors.NovaError):  # the answer to a heartbeat repeats it
-            deps.compute.look_for_debts(op.server.host or "")
-        raise errors.cell.Elsewhere()
-    if direction == "do" or op.progress.left_cell:
-        deps.cell.transact(lambda tx: host_cleanups.drop_held(tx, op.uuid))
+    with contextlib.suppress(errors.NovaError):  # the answer to a heartbeat repeats it
+        deps.compute.look_for_debts(op.server.host or "")
+    raise errors.cell.Elsewhere()
+
+
+def forget_departure(tx: Connection, op: Op) -> None:
+    """Drop the record of the guest at the source, in the transaction that journals the server's return."""
+    if op.asked(MoveArguments).source_cell:
+        host_cleanups.drop_held(tx, op.uuid)
 
 
 def check_kept(deps: Deps, op: Op) -> None:
@@ -88,7 +94,9 @@ class MoveToCell(CellStep):
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             _return(self, deps, op, "undo")
-            if op.progress.left_cell:
+            with deps.cell.reading() as tx:
+                came_back = host_cleanups.held(tx, moves.source(op).host, op.uuid) is not None
+            if came_back:
                 op.note(left_cell=None, to_cell=None)
 
     def copied(self, tx: Connection, op: Op, whole: WholeServer) -> WholeServer:
@@ -96,11 +104,6 @@ class MoveToCell(CellStep):
             return _came_back(tx, op, whole)
         memo = msgspec.structs.replace(op.server.memo or ServerMemo(), moved_cells=True)
         return whole._replace(server={**whole.server, "instance_name": None, "memo": memo})
-
-    def continued(self, op: Op, old_cell: str, direction: str) -> Entry:
-        """Return the operation as it continues; its move keeps its UUID, which was made of the operation's key."""
-        entry = super().continued(op, old_cell, direction)
-        return msgspec.structs.replace(entry, arguments={**entry.arguments, "move": moves.move_of(op)})
 
     def left(self, tx: Connection, deps: Deps, op: Op) -> None:
         if deps.cell_uuid == op.asked(MoveArguments).source_cell:
@@ -113,14 +116,16 @@ class ReturnToCell(CellStep):
     """Move the server back to the source's cell, to revert its move. This cannot be undone."""
 
     uses = (*CellStep.uses, "compute")
+    repeats_on_bug = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
             _return(self, deps, op, "do")
+            deps.cell.transact(functools.partial(host_cleanups.drop_held, server_uuid=op.uuid))
         return [STAYED for _ in ops]
 
     def copied(self, tx: Connection, op: Op, whole: WholeServer) -> WholeServer:
         return _came_back(tx, op, whole)
 
     def left(self, tx: Connection, deps: Deps, op: Op) -> None:
-        host_cleanups.add(tx, [cleanup_of(deps, op, op.server.host or "")])
+        host_cleanups.add(tx, [cleanup_of(deps, op, op.asked(EndOfResize).destination)])

@@ -51,7 +51,10 @@ class CellStep(Step):
         if elsewhere:
             cells |= deps.api.transact(lambda tx: server_cells.fenced_cells_of(tx, elsewhere))
         here = [op for op in ops if cells.get(op.uuid) == deps.cell_uuid]
-        _remove(deps, [op.entry for op in ops if cells.get(op.uuid) != deps.cell_uuid])
+        gone = [op for op in ops if cells.get(op.uuid) != deps.cell_uuid]
+        _remove(deps, [op.entry for op in gone if op.progress.left_cell])  # copies, which were written too late
+        if moved := [op for op in gone if not op.progress.left_cell]:  # whose removal was lost
+            deps.cell.transact(lambda tx: self._leave(tx, deps, moved, transfers.leave(tx, entries_of(moved))))
         left: dict[str, list[Op]] = {}
         for op in here:
             if op.progress.left_cell:
@@ -79,8 +82,8 @@ class CellStep(Step):
         """Move the servers, and hand their operations over. The old rows are locked until they are removed: a change
         of them is either in the copy, or finds no row here and reaches the copy by the ledger."""
         arrived = deps.cell.transact(lambda tx: self._carry(tx, deps, target, ops, direction))
-        if direction == "do":  # nothing is left here
-            arrived = [msgspec.structs.replace(entry, data={**entry.data, **STAYED}) for entry in arrived]
+        # nothing is left here
+        arrived = [msgspec.structs.replace(entry, data={**entry.data, **STAYED}) for entry in arrived]
         target.runner.go_on(arrived, ops[0])
 
     def _carry(self, tx: Connection, deps: Deps, target: Deps, ops: Sequence[Op], direction: str) -> list[Entry]:

@@ -34,6 +34,7 @@ from nova.db.sql.types import AnyColumn
 from nova.model.base import HostName
 from nova.model.flavor.flavors import Flavor
 from nova.model.guest.orders import BuildOrder, Disk, GuestOnSource, GuestOrder, MoveOrder, Outcome
+from nova.model.host.cells import CELL
 from nova.model.quota.counting import classes, larger
 from nova.model.server.migrations import PRE_MIGRATING, PREPARING
 from nova.model.server.servers import ServerMemo
@@ -47,8 +48,8 @@ LOG = logging.getLogger(__name__)
 
 
 class MoveArguments(PlacementArguments):
-    """Arguments of every move: the server's host, flavor and state at its start. ``move``: of a confirm or revert, the
-    move that it ends; also of a move that has changed the cell. ``source_cell``: the cell of the source, of a move that
+    """Arguments of every move: the server's host, flavor and state at its start. ``move``: the UUID of the
+    move; of a confirm or revert, of the move that it ends. ``source_cell``: the cell of the source, of a move that
     may change it; of a confirm or revert, if it is another cell than the server's."""
 
     source: str
@@ -61,6 +62,13 @@ class MoveArguments(PlacementArguments):
     source_cell: str | None = None
 
 
+class EndOfResize(MoveArguments):
+    """Arguments of a confirm or a revert."""
+
+    destination: str
+    destination_node: str
+
+
 class MoveEnd(NamedTuple):
     """A server's place and flavor at one end of its move."""
 
@@ -70,9 +78,11 @@ class MoveEnd(NamedTuple):
     flavor: Flavor
 
 
-def uuid_of(server_uuid: str, operation_id: int) -> str:
-    """Return a move's UUID, which is the same when another conductor resumes the operation."""
-    return str(uuids.uuid5(uuids.UUID(server_uuid), str(operation_id)))
+def uuid_of(server_uuid: str, operation_id: int, cell_uuid: str = CELL) -> str:
+    """Return a move's UUID, which is the same when another conductor resumes the operation. Operations of different
+    cells may have the same key."""
+    name = str(operation_id) if cell_uuid == CELL else f"{cell_uuid} {operation_id}"
+    return str(uuids.uuid5(uuids.UUID(server_uuid), name))
 
 
 def move_of(op: Op) -> str:
