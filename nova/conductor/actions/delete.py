@@ -15,6 +15,7 @@ from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, add_destroy_cleanup, destroy
 from nova.conductor.steps.other_cells import clean_up_elsewhere, is_elsewhere
+from nova.db.host import host_cleanups
 from nova.db.models.cell import servers
 from nova.db.server import migrations
 from nova.db.server.states import PerServer
@@ -35,7 +36,10 @@ class DestroyGuests(Step):
         """Mark the server as being destroyed: it may be incomplete from here on, so after a failure only another delete
         may act on it."""
         for op in ops:
-            op.see(memo=msgspec.structs.replace(op.server.memo or ServerMemo(), destroying=True))
+            memo = msgspec.structs.replace(op.server.memo or ServerMemo(), destroying=True)
+            op.see(memo=memo)
+            if memo.moved_cells:  # a guest of this cell that an earlier move set aside is destroyed, too
+                host_cleanups.drop_held(tx, op.uuid)
         return {"memo": PerServer({op.uuid: op.server.memo for op in ops})}
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -46,7 +50,9 @@ class DestroyGuests(Step):
         the owner."""
         found = (op.server.host, *(op.asked(Arguments).hosts or ()), *op.progress.claimed)
         hosts = list(dict.fromkeys(filter(None, found)))
-        elsewhere = [host for host in hosts if is_elsewhere(deps, host)]
+        memo = op.server.memo
+        own = op.server.host if memo is None or not memo.moved_cells else None  # it has never left its cell
+        elsewhere = [host for host in hosts if host != own and is_elsewhere(deps, host)]
         failures = []
         for host in [one for one in hosts if one not in elsewhere]:
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
 from nova import errors, failures
@@ -10,7 +11,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op
 from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveEnd, MoveStep, ask, counted, move_of, move_order, order_at, remove, source
-from nova.conductor.steps.other_cells import claimed_elsewhere
+from nova.conductor.steps.other_cells import clean_up_elsewhere, is_elsewhere
 from nova.conductor.steps.placement import claim_of, cleanup_hosts, reschedule, taken, wanted_flavor
 from nova.db.placement import claims
 from nova.db.quota import ledger
@@ -19,6 +20,8 @@ from nova.db.sql.engine import Connection
 from nova.model.server.migrations import ERROR, EVACUATION, LIVE_MIGRATION, MIGRATION, RESIZE
 from nova.model.server.states import VmState
 from nova.rpc.contracts.compute import ComputeRPC
+
+LOG = logging.getLogger(__name__)
 
 COLD = (MIGRATION, RESIZE)
 KEPT_DISKS = (LIVE_MIGRATION, EVACUATION)  # the disks that these create at a destination may be the server's only ones
@@ -124,30 +127,37 @@ class CleanUpEarlierMoves(MoveStep):
             ledger.count_as(tx, op.uuid, op.entry.epoch, usage)
             return ledger.held_by(tx, op.uuid)
         held = deps.api.transact(look)
+        elsewhere = [host for host in dict.fromkeys(one.host for one in held)
+                     if host != op.server.host and is_elsewhere(deps, host)]
         if any(one.move or one.host != op.server.host for one in held):
-            self._settle(deps, op, held)
+            self._settle(deps, op, held, elsewhere)
         elif op.asked(Arguments).hosts is not None:  # it overtook an operation, maybe a move without a claim yet
             self._end_moves(deps, op)
         # a host with a pending cleanup of this server cannot be its destination: the cleanup would end the new claim
         # too
-        pending = cleanup_hosts(deps, [op]).get(op.uuid, ())
-        return {"tried": tuple(pending)} if pending else {}
+        pending = [*cleanup_hosts(deps, [op]).get(op.uuid, ()), *elsewhere]
+        return {"tried": tuple(dict.fromkeys(pending))} if pending else {}
 
-    def _settle(self, deps: Deps, op: Op, held: Sequence[ledger.HoldingHost]) -> None:
-        here, elsewhere = op.server.host, claimed_elsewhere(deps, op)
-        pending = [host for host in cleanup_hosts(deps, [op]).get(op.uuid, ()) if host not in elsewhere]
+    def _settle(self, deps: Deps, op: Op, held: Sequence[ledger.HoldingHost], elsewhere: Sequence[str]) -> None:
+        here, pending = op.server.host, cleanup_hosts(deps, [op]).get(op.uuid, ())
         with deps.cell.reading() as tx:
             kinds = migrations.types_of(tx, [one.move for one in held if one.move])
         keep = not set(kinds.values()).isdisjoint(KEPT_DISKS)
         apart = op.asked(Arguments).apart
-        for host in dict.fromkeys(one.host for one in held if one.host != here and one.host not in pending):
+        for host in elsewhere:
+            with failures.parked(lambda error: LOG.warning("the cleanup of an earlier move waits: %s", error.message,
+                                                           extra={"server": op.uuid}), on=errors.daemon.WorkflowNotYet):
+                clean_up_elsewhere(deps, op, host)
+        for host in dict.fromkeys(one.host for one in held if one.host not in (here, *pending, *elsewhere)):
             remove(deps, op, self._end(op, host), keep and host not in apart)
-            deps.networking.abandon_arrival(op, host)
+            with failures.best_effort(LOG, "the network service keeps a binding of an earlier move: %s",
+                    but=errors.Overtaken, extra={"server": op.uuid}):  # the next arrival there replaces it
+                deps.networking.abandon_arrival(op, host)
         overtaken = [one.move for one in held if one.host == here and one.move]
         if self.source_answers:
             self._restore_guests(deps, op, overtaken, kinds)
         self._end_moves(deps, op)  # (the removals closed the epoch on hosts that may be the next destination)
-        kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
+        kept = [*cleanup_hosts(deps, [op]).get(op.uuid, ()), *elsewhere]
         finished = op.server.memo.move if op.server.memo else None
         back = next((move for move in overtaken if kinds.get(move) in COLD and move != finished), "")
         deps.feed.after_release(deps.api.transact(
