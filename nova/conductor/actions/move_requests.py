@@ -93,11 +93,13 @@ def _write(deps: Deps, tx: Connection, plan: MovePlan) -> states.Entry:
     plan.check(tx, row)
     metadata, _tags = servers.children(tx, [plan.uuid])
     known = {**base(deps, row), "metadata": metadata.get(plan.uuid, {}), "vm_state": row.vm_state}
-    entry = states.argue(tx, entry, builtins(plan.asks(**{"exclude": (row.host,), **plan.asked, **known})))
+    move = moves.uuid_of(plan.uuid, entry.id, deps.cell_uuid)
+    arguments = plan.asks(**{"exclude": (row.host,), **plan.asked, **known, "move": move})
+    entry = states.argue(tx, entry, builtins(arguments))
     if plan.row:
         servers.update(tx, plan.uuid, plan.row)
     migrations.insert(tx, NewMigration(
-        uuid=moves.uuid_of(plan.uuid, entry.id), server_uuid=plan.uuid, type=plan.type, status=plan.status,
+        uuid=move, server_uuid=plan.uuid, type=plan.type, status=plan.status,
         user_id=row.user_id, project_id=row.project_id, source_compute=row.host, source_node=row.node,
         old_flavor=row.flavor, new_flavor=plan.flavor or row.flavor))
     if plan.flavor is not None and plan.owner is not None:

@@ -17,12 +17,13 @@ from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Retry, Workflow
 from nova.conductor.quota import quota
 from nova.conductor.steps import move_claims, moves
-from nova.conductor.steps.cell_moves import MoveToCell
+from nova.conductor.steps.cell_moves import MoveToCell, forget_departure
 from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveArguments, MoveStep, ask, ask_source, place, rebind, remove
 from nova.conductor.steps.other_cells import is_elsewhere
 from nova.conductor.steps.placement import taken
 from nova.db import flavors
+from nova.db.host import services
 from nova.db.server import migrations
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import PerServer
@@ -36,6 +37,10 @@ from nova.model.server.migrations import MIGRATING, POST_MIGRATING
 from nova.model.server.server_orders import MigrateServer, ResizeServer
 from nova.model.server.states import TaskState, VmState
 from nova.rpc.contracts.compute import ComputeRPC
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.interface import parse_version
+
+CROSSES_CELLS = (1, 12)  # of ConductorRPC, whose servers can move servers between cells
 
 
 def flavor_asked(deps: Deps, row: ServerRow, order: ResizeServer) -> Flavor:
@@ -113,8 +118,12 @@ class Resizes:
 
 def may_leave_cell(deps: Deps, order: ResizeServer | MigrateServer) -> dict[str, object]:
     """Return the arguments of a move whose destination may be in another cell; empty if it must not. Networks of
-    nova-network are in one cell."""
+    nova-network are in one cell, and conductors of an older release cannot take such a move over."""
     if not (order.cross_cell and deps.cells.several and deps.networking.spans_cells):
+        return {}
+    lowest = deps.cells.read(lambda tx: services.lowest_versions(tx, deps.settings.service_down_time))
+    if any(one.name == ConductorRPC.__name__ and parse_version(one.version) < CROSSES_CELLS
+           for of_cell in lowest for one in of_cell):
         return {}
     return {"cross_cell": True, "source_cell": deps.cell_uuid}
 
@@ -129,6 +138,11 @@ class MigrateSource(MoveStep):
     def act(self, deps: Deps, op: Op) -> Mapping[str, object]:
         outcome = ask_source(deps, ComputeRPC.leave_guests, op, moves.order_at(deps, op, moves.source(op)))
         return {"offer": outcome.source}
+
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
+        for op in ops:
+            forget_departure(tx, op)
+        return {}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
