@@ -22,6 +22,8 @@ from tests.functional.stores import Stores
 
 pytestmark = pytest.mark.in_turn(1, 3)
 
+READ_S = 1.5  # after which each API worker has read a changed policy
+
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Any) -> Iterator[CellCloud]:
@@ -89,9 +91,10 @@ def crossing(cloud: CellCloud) -> Iterator[None]:
     """Policy permits administrators to move servers to another cell."""
     rules = cloud.root / "etc" / "ctl" / "policy.yaml"
     rules.write_text(f'"{CROSS_CELL}": "role:admin"\n')
-    time.sleep(1.5)  # within a second each API worker has read it
+    time.sleep(READ_S)
     yield
     rules.write_text("{}\n")
+    time.sleep(READ_S)
 
 
 @pytest.mark.parametrize("end, host", [("confirmResize", "host2"), ("revertResize", "host1"), ("delete", "")])

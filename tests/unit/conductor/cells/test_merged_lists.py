@@ -185,6 +185,16 @@ def spread(two: TwoCells) -> list[str]:
     return found
 
 
+class Gone:
+    """A cell's database that does not answer."""
+
+    def reading(self) -> Any:
+        raise DatabaseUnavailable("gone")
+
+    def answers(self) -> bool:
+        return False
+
+
 def listed(two: TwoCells, **query: Any) -> list[str]:
     page = MergedServerLists(two.cells).list_servers(ServerListQuery(**query))
     return [one.uuid for one in (*page.servers, *page.summaries)]
@@ -205,13 +215,6 @@ def test_list_when_servers_are_in_two_cells_then_pages_cover_both(two: TwoCells)
 def test_list_when_a_cell_is_away_then_the_query_decides(two: TwoCells) -> None:
     uuids = spread(two)
     away = errors.Unavailable
-
-    class Gone:
-        def reading(self) -> Any:
-            raise DatabaseUnavailable("gone")
-
-        def answers(self) -> bool:
-            return False
     there = two.other.deps.cell
     two.other.deps.cell = Gone()  # type: ignore[assignment]
     try:
@@ -234,13 +237,6 @@ def test_list_of_a_project_when_a_cell_has_none_of_its_servers_then_that_cell_is
     for host in ("a", "b"):
         two.choose(host)
         uuids = [*two.entry.active(), *uuids]
-
-    class Gone:
-        def reading(self) -> Any:
-            raise DatabaseUnavailable("gone")
-
-        def answers(self) -> bool:
-            return False
     there = two.other.deps.cell
     two.other.deps.cell = Gone()  # type: ignore[assignment]
     try:

@@ -10,13 +10,17 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
+from nova.conductor.steps import moves
 from nova.conductor.upkeep import allocation_audit, continuous_audit, held_cleanups
 from nova.conductor.upkeep.allocation_audit import Stores
-from nova.db.host import cell_mappings, services
+from nova.conductor.upkeep.held_cleanups import HeldCleanups
+from nova.db.host import cell_mappings, host_cleanups, services
+from nova.db.host.host_cleanups import HELD_STEP
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.sql.engine import DatabaseUnavailable
 from nova.model.host.cells import CELL, CellMapping
+from nova.model.host.services import ContractVersion
 from nova.model.server.server_orders import MigrateServer
 from nova.model.server.servers import ServerOrder
 from tests.fakes import living_cloud
@@ -53,7 +57,7 @@ def order(cloud: LivingCells, uuid: str, action: str) -> None:
 
 def held(cloud: LivingCells) -> list[tuple[str, bool]]:
     """Return (host, whether it is held) of all cleanups."""
-    return [(row.host, row.held) for row in cloud.debts()]
+    return [(row.host, row.step == HELD_STEP) for row in cloud.debts()]
 
 
 def age(cloud: LivingCells) -> None:
@@ -157,7 +161,7 @@ def test_revert_when_the_record_of_the_source_copy_is_lost_then_nothing_is_remov
 
 def test_held_cleanup_when_the_move_waits_then_no_turn_changes_it(cloud: LivingCells, uuid: str) -> None:
     age(cloud)
-    assert [held_cleanups.run(part.deps) for part in cloud.parts] == [0, 0]
+    assert [HeldCleanups()(part.deps) for part in cloud.parts] == [0, 0]
     assert held(cloud) == [(SOURCE, True)]
 
 
@@ -175,7 +179,7 @@ def restored(cloud: LivingCells, uuid: str, action: str) -> None:
 def test_held_cleanup_when_the_database_is_older_than_the_end_of_the_move_then_the_next_turn_settles_it(
         cloud: LivingCells, uuid: str, action: str, due: bool) -> None:
     restored(cloud, uuid, action)
-    assert held_cleanups.run(cloud.deps) == 1
+    assert HeldCleanups()(cloud.deps) == 1
     assert held(cloud) == ([(SOURCE, False)] if due else [])
 
 
@@ -183,11 +187,63 @@ def test_held_cleanup_when_its_server_is_unknown_then_the_guest_becomes_an_orpha
                                                                               ) -> None:
     age(cloud)
     cloud.api.transact(lambda tx: tx.execute(sa.delete(api_tables.ledger)))
-    assert held_cleanups.run(cloud.deps) == 1 and held(cloud) == []
+    assert HeldCleanups()(cloud.deps) == 1 and held(cloud) == []
 
 
 def test_held_cleanup_when_the_servers_cell_is_away_then_it_stays(cloud: LivingCells, uuid: str,
                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     age(cloud)
     monkeypatch.setattr(cloud.other.deps, "cell", Away())
-    assert held_cleanups.run(cloud.deps) == 0 and held(cloud) == [(SOURCE, True)]
+    assert HeldCleanups()(cloud.deps) == 0 and held(cloud) == [(SOURCE, True)]
+
+
+@pytest.mark.parametrize("change", [
+    sa.update(cell_tables.migrations).values(status="error"),
+    sa.update(cell_tables.migrations).values(status="reverted"),
+    sa.update(cell_tables.servers).values(vm_state="error"), sa.update(cell_tables.servers).values(host="host1"),
+    sa.update(cell_tables.servers).values(host=None)], ids=lambda change: str(change).split(" SET ")[1][:12])
+def test_held_cleanup_when_the_move_ended_otherwise_than_by_a_confirm_then_the_disks_stay(
+        cloud: LivingCells, uuid: str, change: Any) -> None:
+    """The source may have the only disks."""
+    age(cloud)
+    confirmed = sa.update(cell_tables.migrations).values(status="confirmed")
+    cloud.other.cell.transact(lambda tx: [tx.execute(one) for one in (confirmed, change)])
+    assert HeldCleanups()(cloud.deps) == 0 and held(cloud) == [(SOURCE, True)]
+    cloud.other.cell.transact(lambda tx: [tx.execute(one) for one in (confirmed, sa.update(cell_tables.servers).values(
+        host=DESTINATION, vm_state="active"))])
+    assert HeldCleanups()(cloud.deps) == 1 and held(cloud) == [(SOURCE, False)]
+
+
+def test_held_cleanups_when_there_are_many_then_each_turn_reads_a_page(cloud: LivingCells, uuid: str,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_cleanups, "PAGE", 1)
+    cloud.cell.transact(lambda tx: host_cleanups.hold(tx, {
+        "host": SOURCE, "server_uuid": "of another cloud", "epoch": 1, "arguments": {}}))
+    age(cloud)
+    job = HeldCleanups()
+    assert [job(cloud.deps) for _turn in range(3)] == [0, 1, 0]
+
+
+# -- hosts and conductors that do what they should not
+
+def test_host_when_it_claims_to_have_done_a_held_cleanup_then_nothing_changes(cloud: LivingCells, uuid: str) -> None:
+    [row] = cloud.debts()
+    before = cloud.claims()
+    cloud.hosts.debt_paid(SOURCE, row.id)
+    assert held(cloud) == [(SOURCE, True)] and cloud.claims() == before
+    order(cloud, uuid, "revertResize")
+    cloud.settle()
+    assert (cloud.server(uuid).vm_state, cloud.server(uuid).host) == ("active", SOURCE)
+
+
+def test_migration_when_a_conductor_has_an_older_release_then_the_server_stays_in_its_cell(
+        cloud: LivingCells, monkeypatch: pytest.MonkeyPatch) -> None:
+    [uuid] = cloud.active(image_id=IMAGES[0], host=SOURCE)
+    lowest = (ContractVersion(name="ConductorRPC", version="1.11"),)
+    monkeypatch.setattr(services, "lowest_versions", lambda tx, down: lowest)
+    with context.entered(DEMO), pytest.raises(errors.Invalid, match="could not be found"):
+        cloud.control.migrate_server(MigrateServer(uuid=uuid, host=DESTINATION, cross_cell=True))
+
+
+def test_migrations_when_operations_of_two_cells_have_one_key_then_they_are_two(cloud: LivingCells) -> None:
+    assert len({moves.uuid_of(OTHER, 7), moves.uuid_of(OTHER, 7, OTHER), moves.uuid_of(OTHER, 7, CELL)}) == 2
