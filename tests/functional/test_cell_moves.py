@@ -309,7 +309,7 @@ def test_source_when_it_restarts_before_the_confirm_then_it_keeps_the_guest_and_
 
 # -- actions in between, and deaths between two transactions
 
-@pytest.mark.parametrize("step, when", [("MoveToCell", "after"), ("CopyDisks", "before"), ("CopyDisks", "after")])
+@pytest.mark.parametrize("step, when", [("CopyDisks", "before"), ("CopyDisks", "after")])
 @pytest.mark.parametrize("action", ["reset", "evacuate", "soft_delete"])
 def test_action_when_the_server_has_no_host_in_its_new_cell_yet_then_it_is_refused_and_the_move_goes_on(
         mover: Mover, step: str, when: str, action: str) -> None:

@@ -13,8 +13,8 @@ from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
+from nova.conductor.steps.cleanups import clean_up_elsewhere, is_elsewhere
 from nova.conductor.steps.guests import ORDERS, add_destroy_cleanup, destroy
-from nova.conductor.steps.other_cells import clean_up_elsewhere, is_elsewhere
 from nova.db.host import host_cleanups
 from nova.db.models.cell import servers
 from nova.db.server import migrations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -18,9 +19,9 @@ from nova.conductor.engine.workflow import Retry, Workflow
 from nova.conductor.quota import quota
 from nova.conductor.steps import move_claims, moves
 from nova.conductor.steps.cell_moves import MoveToCell, forget_departure
+from nova.conductor.steps.cleanups import is_elsewhere
 from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveArguments, MoveStep, ask, ask_source, place, rebind, remove
-from nova.conductor.steps.other_cells import is_elsewhere
 from nova.conductor.steps.placement import taken
 from nova.db import flavors
 from nova.db.host import services
@@ -39,6 +40,8 @@ from nova.model.server.states import TaskState, VmState
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import parse_version
+
+LOG = logging.getLogger(__name__)
 
 CROSSES_CELLS = (1, 12)  # of ConductorRPC, whose servers can move servers between cells
 
@@ -124,6 +127,7 @@ def may_leave_cell(deps: Deps, order: ResizeServer | MigrateServer) -> dict[str,
     lowest = deps.cells.read(lambda tx: services.lowest_versions(tx, deps.settings.service_down_time))
     if any(one.name == ConductorRPC.__name__ and parse_version(one.version) < CROSSES_CELLS
            for of_cell in lowest for one in of_cell):
+        LOG.warning("the server stays in its cell: a conductor of an older release runs", extra={"server": order.uuid})
         return {}
     return {"cross_cell": True, "source_cell": deps.cell_uuid}
 

@@ -14,9 +14,9 @@ from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps import move_claims, moves
 from nova.conductor.steps.cell_moves import ReturnToCell, check_kept
+from nova.conductor.steps.cleanups import clean_up_elsewhere, is_elsewhere
 from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import EndOfResize, MoveArguments, MoveStep, ask, ask_source, place, rebind, remove
-from nova.conductor.steps.other_cells import clean_up_elsewhere, is_elsewhere
 from nova.conductor.steps.placement import cleanup_hosts
 from nova.db.host import services
 from nova.db.quota import ledger

@@ -18,8 +18,8 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
 from nova.conductor.steps import moves
 from nova.conductor.steps.cells import STAYED, CellStep
+from nova.conductor.steps.cleanups import cleanup_of
 from nova.conductor.steps.moves import EndOfResize, MoveArguments
-from nova.conductor.steps.other_cells import cleanup_of
 from nova.conductor.steps.placement import taken
 from nova.db.host import host_cleanups
 from nova.db.server.transfers import WholeServer

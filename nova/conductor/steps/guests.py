@@ -16,6 +16,7 @@ from nova.conductor import ec2_numbers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step
+from nova.conductor.steps.cleanups import cleanup_of
 from nova.conductor.steps.placement import taken
 from nova.conductor.steps.volumes import connected
 from nova.db.host import host_cleanups
@@ -205,9 +206,7 @@ def add_destroy_cleanup(deps: Deps, host: str, op: Op, why: errors.NovaError) ->
     """Write a pending cleanup for the host and continue; orders that the host received before are fenced off."""
     LOG.warning("host %s could not destroy a guest; the cleanup is pending: %s", host, why.message,
                 extra={"server": op.uuid})
-    order = guest_order(deps, op, fence(op))
-    cleanup = {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
-               "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
+    cleanup = cleanup_of(deps, op, host)
     op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: host_cleanups.add(tx, [cleanup]))
 
 

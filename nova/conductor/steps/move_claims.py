@@ -9,9 +9,9 @@ from nova import errors, failures
 from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op
+from nova.conductor.steps.cleanups import clean_up_elsewhere, is_elsewhere
 from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveEnd, MoveStep, ask, counted, move_of, move_order, order_at, remove, source
-from nova.conductor.steps.other_cells import clean_up_elsewhere, is_elsewhere
 from nova.conductor.steps.placement import claim_of, cleanup_hosts, reschedule, taken, wanted_flavor
 from nova.db.placement import claims
 from nova.db.quota import ledger

@@ -20,14 +20,13 @@ from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, Result
 from nova.conductor.engine.workflow import Step
+from nova.conductor.steps.cleanups import clean_up_elsewhere, cleanup_of, is_elsewhere
 from nova.conductor.steps.guests import build_order, fence, guarded, guest_order, results_of
-from nova.conductor.steps.other_cells import clean_up_elsewhere, is_elsewhere
 from nova.conductor.steps.placement import cell_of_taken, taken, wanted_flavor
 from nova.conductor.steps.volumes import VolumeStep, connect_next, connected, connector_of
 from nova.db.host import host_cleanups, hosts, services
 from nova.db.server import migrations
 from nova.db.server.server_row import ServerRow
-from nova.db.server.servers import instance_name
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.db.sql.types import AnyColumn
@@ -280,19 +279,6 @@ def host_is_up(deps: Deps, host: str) -> bool:
     """True if the host's nova-compute has reported lately and is not forced down."""
     with deps.cell.reading() as tx:
         return bool(services.host_up(tx, host, deps.settings.service_down_time))
-
-
-def cleanup_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") -> dict[str, object]:
-    """Return a host's pending cleanup, which removes the server there. ``move``: the evacuation that the cleanup
-    completes."""
-    name = instance_name(deps.settings.instance_name_template, op.server)
-    arguments = {"instance_name": name, "operation_id": str(op.entry.id)}
-    if keep_disks:
-        arguments["keep_disks"] = "1"
-    if move:
-        arguments["move"] = move
-    return {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
-            "arguments": arguments}
 
 
 def rebind(deps: Deps, op: Op, end: MoveEnd) -> None:

@@ -12,7 +12,7 @@ from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, ProposedHost, Result
 from nova.conductor.engine.workflow import Step
-from nova.conductor.steps.other_cells import claimed_elsewhere
+from nova.conductor.steps.cleanups import claimed_elsewhere
 from nova.db.host import host_cleanups
 from nova.db.placement import claims, placement_facts
 from nova.db.quota import ledger

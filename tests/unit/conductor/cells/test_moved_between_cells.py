@@ -22,6 +22,7 @@ from nova.db.sql.engine import DatabaseUnavailable
 from nova.model.host.cells import CELL, CellMapping
 from nova.model.host.services import ContractVersion
 from nova.model.server.server_orders import MigrateServer
+from nova.model.server.server_parts import StateReset
 from nova.model.server.servers import ServerOrder
 from tests.fakes import living_cloud
 from tests.fakes.living_cells import LivingCells
@@ -247,3 +248,26 @@ def test_migration_when_a_conductor_has_an_older_release_then_the_server_stays_i
 
 def test_migrations_when_operations_of_two_cells_have_one_key_then_they_are_two(cloud: LivingCells) -> None:
     assert len({moves.uuid_of(OTHER, 7), moves.uuid_of(OTHER, 7, OTHER), moves.uuid_of(OTHER, 7, CELL)}) == 2
+
+
+# -- services that do not answer
+
+def test_migration_when_the_network_service_keeps_a_binding_of_an_overtaken_one_then_it_goes_on(
+        tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    living_cloud.impatient(monkeypatch)
+    with walking_cells(tmp_path, templates, ("host1", "host2", "host3")) as cloud, cloud.mortal():
+        [uuid] = cloud.active(image_id=IMAGES[0], host="host1")
+
+        def reset(action: str, step: str, when: str) -> None:
+            if (step, when) == ("ClaimMove", "after"):
+                cloud.on_point = lambda *point: None
+                cloud.control.reset_state(StateReset(uuid=uuid, state="active"))
+        cloud.on_point = reset
+        for _order in range(2):  # the second one finds the claim of the first one at its only destination
+            with context.entered(DEMO):
+                cloud.control.migrate_server(MigrateServer(uuid=uuid))
+            cloud.settle()
+            cloud.neutron.trouble("DELETE", "bindings", 503, 2)  # the call and its repetition
+        row = cloud.server(uuid)
+        assert (row.vm_state, row.host) == ("resized", "host3"), row.fault
+        assert "keeps a binding of an earlier move" in caplog.text

@@ -1,7 +1,7 @@
-"""Hosts of other cells that have parts of a server, after a move between cells.
+"""Pending cleanups that an operation writes: for hosts that do not answer, and for hosts of other cells.
 
-Orders to a host are fenced by the server's row in the host's cell, and the server has no row there. So only cleanups in
-that cell remove these parts, and release the claims for them.
+Orders to a host are fenced by the server's row in the host's cell. After a move between cells the server has no row in
+the cell that it left: only cleanups there remove what its hosts have of it, and release the claims for that.
 """
 
 from __future__ import annotations
@@ -14,6 +14,14 @@ from nova.conductor.engine.operation import Op
 from nova.db.host import host_cleanups
 from nova.db.quota import ledger
 from nova.db.server.servers import instance_name
+
+
+def cleanup_of(deps: Deps, op: Op, host: str, keep_disks: bool = False) -> dict[str, object]:
+    """Return the cleanup that removes the server from the host. ``deps``: of the server's cell."""
+    arguments = {"instance_name": instance_name(deps.settings.instance_name_template, op.server),
+                 "operation_id": str(op.entry.id), **({"keep_disks": "1"} if keep_disks else {})}
+    return {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": host_cleanups.DESTROY,
+            "arguments": arguments}
 
 
 def is_elsewhere(deps: Deps, host: str) -> bool:
@@ -31,13 +39,6 @@ def claimed_elsewhere(deps: Deps, op: Op) -> list[str]:
     with deps.api.reading() as tx:
         hosts = dict.fromkeys(one.host for one in ledger.held_by(tx, op.uuid))
     return [host for host in hosts if is_elsewhere(deps, host)]
-
-
-def cleanup_of(deps: Deps, op: Op, host: str) -> dict[str, object]:
-    """Return the cleanup that removes everything of the server from the host. ``deps``: of the server's cell."""
-    return {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": host_cleanups.DESTROY,
-            "arguments": {"instance_name": instance_name(deps.settings.instance_name_template, op.server),
-                          "operation_id": str(op.entry.id)}}
 
 
 def clean_up_elsewhere(deps: Deps, op: Op, host: str) -> None:
