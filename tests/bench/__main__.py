@@ -1,6 +1,8 @@
 """The benchmark: what reads and boots cost, as counts and times of one run on this machine.
 
-    python -m tests.bench [--quick] [reads|load|boots|actions|drain|daemons ...]
+    python -m tests.bench [--quick] [reads|load|boots|actions|drain|daemons|singles ...]
+    python -m tests.bench profile create|delete|show|list [--out FOLDER]
+    python -m tests.bench --compare
 
 Counts are of MariaDB's and RabbitMQ's own counters. Times are for comparing within one run: machines are noisy.
 The databases here do not wait for the disk (see tests/functional/backends.py).
@@ -20,13 +22,14 @@ from pathlib import Path
 
 import requests
 
-from tests.bench import actions, load
+from testlib import budgets
+from tests.bench import actions, calls, load, profile, singles
 from tests.bench.meters import Meters, children, percentile, pss_mb
 from tests.functional.backends import Backends, wait_until
 from tests.functional.client import Client
 from tests.functional.cloud import Cloud, Plan
 
-PARTS = ("reads", "load", "boots", "actions", "drain", "daemons")
+PARTS = ("reads", "load", "boots", "actions", "drain", "daemons", "singles")
 SIZES = (1, 100, 1000)
 VERSION = "2.96"
 #: Heartbeats as seldom as counting wants them; everything else as it is.
@@ -69,15 +72,6 @@ def latency(call: Callable[[requests.Session], None], clients: int, calls: int) 
     return percentile(times, 0.5), percentile(times, 0.95), len(times) / (time.monotonic() - started)
 
 
-def getting(cloud: Cloud, path: str) -> Callable[[requests.Session], None]:
-    headers = {"X-Auth-Token": "admin:bench", "X-OpenStack-Nova-API-Version": VERSION}
-
-    def call(session: requests.Session) -> None:
-        answer = session.get(f"{cloud.url}{path}", headers=headers, timeout=60)
-        assert answer.status_code == 200, answer.text
-    return call
-
-
 def boot_many(client: Client, count: int) -> list[str]:
     """One request for ``count`` servers; their uuids once all are ACTIVE."""
     answer = client.create("many", min_count=count, max_count=count, return_reservation_id=True)
@@ -116,7 +110,7 @@ def reads(cloud: Cloud, meters: Meters, quick: bool) -> None:
 
 
 def _read(report: Report, cloud: Cloud, meters: Meters, name: str, path: str, calls: int) -> float:
-    call = getting(cloud, path)
+    call = calls.getting(cloud, path)
     with requests.Session() as session:
         call(session)
         sql, messages, _ = meters.cost(lambda: call(session), 0.1)
@@ -133,8 +127,8 @@ def loads(cloud: Cloud, quick: bool) -> None:
     say("\nLoad")
     for name, path in ((f"GET /servers/detail, {count} servers", f"/servers/detail?limit={count}"),
                        ("GET /servers/{id}", f"/servers/{uuids[0]}"), ("GET /flavors/detail", "/flavors/detail")):
-        load.measure(cloud, name, getting(cloud, path), say, seconds)
-    load.measure(cloud, "POST /servers, no network", load.posting(cloud), say, seconds)
+        load.measure(cloud, name, calls.getting(cloud, path), say, seconds)
+    load.measure(cloud, "POST /servers, no network", calls.posting(cloud), say, seconds)
     delete_all(client, all_servers(client))
 
 
@@ -209,6 +203,50 @@ def lives(backends: Backends, root: Path, what: Sequence[str], quick: bool) -> N
 
 
 @contextlib.contextmanager
+def backing() -> Iterator[tuple[Backends, Path]]:
+    """Provide the broker and the databases, and a folder for clouds."""
+    root = Path(tempfile.mkdtemp(prefix="nova-bench-"))
+    root.chmod(0o755)
+    (root / "backends").mkdir()
+    backends = Backends(root / "backends")
+    try:
+        yield backends, root
+    finally:
+        backends.close()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def alone(given: argparse.Namespace) -> int:
+    """Print the figures of single requests, beside their targets and the last release's."""
+    before = singles.last_release()
+    report = Report("Single requests", "figure", "value", "at most", "last release")
+    found = []
+    with backing() as (backends, root), \
+            running(Cloud(backends, root / "cloud", Plan(computes=10, glance=True, options=QUIET))) as cloud:
+        for figure in singles.figures(cloud, budgets.slowness(), given.quick):
+            found.append(figure)
+            report.row(figure.name, figure.value, figure.most or "", before.get(figure.name.strip(), ""))
+    if given.record:
+        singles.record(found)
+    worse = [one.name for one in found
+             if given.compare and one.value > singles.WORSE * before.get(one.name.strip(), one.value)]
+    for name in worse:
+        say(f"worse by more than a fifth: {name}")
+    return 1 if worse else 0
+
+
+def profiled(names: Sequence[str], out: Path) -> int:
+    if unknown := set(names) - set(profile.NAMES):
+        say(f"no such request: {', '.join(sorted(unknown))}; there are {', '.join(profile.NAMES)}")
+        return 2
+    with backing() as (backends, root):
+        for name in names:
+            with running(Cloud(backends, root / name, Plan(glance=True, options=QUIET))) as cloud:
+                profile.profile(cloud, Meters(backends.database("mariadb"), backends.broker), name, out, say)
+    return 0
+
+
+@contextlib.contextmanager
 def running(cloud: Cloud) -> Iterator[Cloud]:
     try:
         yield cloud.start()
@@ -220,19 +258,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bin/test bench", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller numbers, a minute in all")
-    parser.add_argument("what", nargs="*", choices=(*PARTS, []), help="all when left out")
+    parser.add_argument("--compare", action="store_true", help="compare single requests with the last release: exit "
+                        "code 1 if a figure is worse by a fifth")
+    parser.add_argument("--record", action="store_true", help="keep the figures of single requests as this release's")
+    parser.add_argument("--out", type=Path, default=Path("/tmp/nova-profile"), help="the folder of flame graphs")
+    parser.add_argument("what", nargs="*", help=f"of {', '.join(PARTS)}; all when left out. Or: profile "
+                        f"{'|'.join(profile.NAMES)}")
     given = parser.parse_args()
+    if given.what[:1] == ["profile"]:
+        return profiled(given.what[1:] or profile.NAMES, given.out)
+    if unknown := set(given.what) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}, profile")
+    if given.compare or given.record or given.what == ["singles"]:
+        return alone(given)
     what = given.what or PARTS
-    root = Path(tempfile.mkdtemp(prefix="nova-bench-"))
-    root.chmod(0o755)
-    (root / "backends").mkdir()
-    backends = Backends(root / "backends")
-    try:
+    with backing() as (backends, root):
         if {"actions", "drain"} & set(what):
             lives(backends, root / "lives", what, given.quick)
         for hosts in (1, 10) if "boots" in what else (1,) if {"reads", "load", "daemons"} & set(what) else ():
-            cloud = Cloud(backends, root / f"cloud{hosts}", Plan(computes=hosts, glance=True, options=QUIET)).start()
-            try:
+            with running(Cloud(backends, root / f"cloud{hosts}", Plan(computes=hosts, glance=True, options=QUIET))
+                         ) as cloud:
                 meters = Meters(backends.database("mariadb"), backends.broker)
                 if hosts == 1 and "reads" in what:
                     reads(cloud, meters, given.quick)
@@ -242,11 +287,6 @@ def main() -> int:
                     boots(cloud, meters, hosts, given.quick)
                 if hosts == 1 and "daemons" in what:
                     daemons(cloud)
-            finally:
-                cloud.stop()
-    finally:
-        backends.close()
-        shutil.rmtree(root, ignore_errors=True)
     return 0
 
 

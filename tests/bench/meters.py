@@ -33,8 +33,17 @@ class Meters:
 
     def messages(self) -> int:
         done = subprocess.run([self.ctl, "-q", "eval", "rabbit_global_counters:overview()."], capture_output=True,
-                              text=True, check=True, env=self.broker._environment(), timeout=60)
+                              text=True, check=True, env=self.broker.environment(), timeout=60)
         return int(re.search(r"messages_received_total => (\d+)", done.stdout)[1])  # type: ignore[index]
+
+    def bytes(self) -> int:
+        """Bytes to and from clients of the database, and of the broker (of connections that are open now)."""
+        with self.connection.cursor() as cursor:
+            cursor.execute("SHOW GLOBAL STATUS WHERE Variable_name IN ('Bytes_sent', 'Bytes_received')")
+            database = sum(int(value) for _name, value in cursor.fetchall())
+        done = subprocess.run([self.ctl, "-q", "list_connections", "recv_oct", "send_oct"], capture_output=True,
+                              text=True, check=True, env=self.broker.environment(), timeout=60)
+        return database + sum(int(word) for word in done.stdout.split() if word.isdigit())
 
     def cost(self, work: Callable[[], Any], settle_s: float = 0.5) -> tuple[int, int, float]:
         """(statements, messages, seconds) of ``work``, less what the idle cloud does in the same time."""

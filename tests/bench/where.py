@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 #: A word, and the parts of paths (or names of functions) it stands for; looked for from the innermost frame outwards.
@@ -39,15 +39,21 @@ def word_of(stack: Sequence[str]) -> str:
     return "other"
 
 
-def shares(folded: str) -> dict[str, float]:
-    """Word -> share of the samples, the biggest first. ``folded``: py-spy's raw form, ``frame;frame count`` a line."""
+def shares(text: str) -> dict[str, float]:
+    """Word -> share of the samples, the biggest first. ``text``: py-spy's raw form."""
     counts: collections.Counter[str] = collections.Counter()
-    for line in folded.splitlines():
-        stack, _, count = line.rpartition(" ")
-        if count.isdigit():
-            counts[word_of(stack.split(";"))] += int(count)
+    for stack, count in folded(text):
+        counts[word_of(stack)] += count
     total = sum(counts.values()) or 1
     return {word: count / total for word, count in counts.most_common()}
+
+
+def folded(text: str) -> Iterator[tuple[list[str], int]]:
+    """Yield (stack, samples) of py-spy's raw form: ``frame;frame count`` a line, the outermost frame first."""
+    for line in text.splitlines():
+        stack, _, count = line.rpartition(" ")
+        if count.isdigit():
+            yield stack.split(";"), int(count)
 
 
 class Sampling:
@@ -56,25 +62,34 @@ class Sampling:
         sampling = Sampling(pid, 5)
         ...
         sampling.shares()
+
+    ``kind``: "raw", or "flamegraph" for a picture at ``out``.
     """
 
-    def __init__(self, pid: int, seconds: int, rate: int = 200) -> None:
+    def __init__(self, pid: int, seconds: int, rate: int = 200, kind: str = "raw", out: Path | None = None) -> None:
         spy = Path(sys.executable).with_name("py-spy")
         program = str(spy) if spy.exists() else shutil.which("py-spy")
         if program is None:
             raise FileNotFoundError("py-spy is not installed: bin/test bench installs it")
-        self._out = Path(tempfile.mkstemp(prefix="nova-where-")[1])
+        self._out = out or Path(tempfile.mkstemp(prefix="nova-where-")[1])
         self._process = subprocess.Popen(
             [program, "record", "--pid", str(pid), "--subprocesses", "--duration", str(seconds), "--rate", str(rate),
-             "--format", "raw", "--full-filenames", "--gil", "--output", str(self._out), "--nonblocking"],
+             "--format", kind, "--full-filenames", "--gil", "--output", str(self._out), "--nonblocking"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def shares(self) -> dict[str, float]:
+        return shares(self.text())
+
+    def text(self) -> str:
+        """Return what py-spy wrote, once it has ended; the file is removed."""
         try:
-            self._process.wait(60)
-            return shares(self._out.read_text())
+            self.wait()
+            return self._out.read_text()
         finally:
             self._out.unlink(missing_ok=True)
+
+    def wait(self) -> None:
+        self._process.wait(60)
 
 
 def in_words(found: dict[str, float], least: float = 0.03) -> str:
