@@ -70,6 +70,10 @@ DATABASE_RETRIES = Counter("nova_database_retries_total",
 DATABASE_AWAY = Counter("nova_database_away_total",
                         "Failed uses of a database: no answer, or no free connection in the pool.", ("schema",))
 
+SHARED_WORK = Histogram("nova_shared_work_size",
+                        "Requests that shared one execution of short work, such as a transaction, by its kind.",
+                        ("work",), buckets=(1, 2, 5, 10, 25, 50, 100))
+
 SCHEDULER_DECISIONS = Histogram("nova_scheduler_decision_duration_seconds",
                                 "Requests for hosts. Outcome: chosen, or none.", ("outcome",), buckets=_QUICK)
 SCHEDULER_REFUSALS = Counter("nova_scheduler_refusals_total",

@@ -1,0 +1,154 @@
+"""Sharing of short work by concurrent callers (group commit): callers that arrive while the work of another one is in
+progress are served together by its next execution.
+
+A caller that finds no work in progress executes its own at once. The cost of an execution, such as a transaction, a
+statement or a message, is thereby divided among as many callers as the load brings together.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextvars
+import functools
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, ParamSpec, TypeVar
+
+from nova import errors, failures, metrics
+
+I = TypeVar("I")  # noqa: E741 - an item, as R is a result
+R = TypeVar("R")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MOST = 100  # callers of one execution
+#: Seconds that a caller waits for an execution in progress, such as one that waits for a lock, before it no longer
+#: waits and executes what has arrived so far.
+PATIENCE_S = 0.05
+
+
+class _Call(Generic[I, R]):
+    """A caller's item, and its outcome. ``turn``: it has an outcome, or is to execute ``batch``."""
+
+    def __init__(self, item: I) -> None:
+        self.item = item
+        self.turn = threading.Event()
+        self.batch: list[_Call[I, R]] | None = None
+        self.result: R | errors.NovaError | None = None
+        self.error: Exception | None = None
+        self.alone = False  # the shared execution failed: the caller repeats its part
+
+    def outcome(self, act: Callable[[Sequence[I]], Sequence[R | errors.NovaError]]) -> R:
+        """Return the result, or raise the error."""
+        result = act([self.item])[0] if self.alone else self.result
+        if self.error is not None:
+            raise self.error
+        if isinstance(result, errors.NovaError):
+            raise result
+        return result  # type: ignore[return-value]  # set by every execution without an error
+
+
+class _Queue(Generic[I, R]):
+    """The callers of one key: those that wait, and the number of executions in progress."""
+
+    def __init__(self) -> None:
+        self.waiting: collections.deque[_Call[I, R]] = collections.deque()
+        self.executions = 0
+
+    def next(self, most: int) -> list[_Call[I, R]]:
+        return [self.waiting.popleft() for _ in range(min(most, len(self.waiting)))]
+
+
+class Gathering(Generic[I, R]):
+    """Work of one kind that concurrent callers share.
+
+    ``act`` does the work of some items and returns a result or an error for each, in their order. It must change
+    nothing if it raises, or be repeatable: each caller then repeats its own part alone, so that one failure fails no
+    other caller. Errors of the kind ``common`` are everybody's, and are not repeated. ``name``: the label in metrics.
+    """
+
+    def __init__(self, name: str, act: Callable[[Sequence[I]], Sequence[R | errors.NovaError]],
+                 common: tuple[type[Exception], ...] = (), patience_s: float = PATIENCE_S, most: int = MOST) -> None:
+        self._act, self._common, self._patience_s, self._most = act, common, patience_s, most
+        self._size = metrics.SHARED_WORK.labels(name)
+        self._lock = threading.Lock()
+        self._queues: dict[Hashable, _Queue[I, R]] = {}  # with executions in progress
+
+    def __call__(self, item: I, key: Hashable = None) -> R:
+        """Return the item's result, once its execution has ended. Only items of one ``key`` are executed together.
+        Raises the item's error."""
+        mine: _Call[I, R] = _Call(item)
+        with self._lock:
+            queue = self._queues.get(key)
+            if queue is not None:
+                queue.waiting.append(mine)
+            else:
+                queue = self._queues[key] = _Queue()
+                queue.executions, mine.batch = 1, [mine]
+        if mine.batch is None:
+            with failures.on_failure(lambda: self._abandon(key, queue, mine), on=BaseException):
+                if not mine.turn.wait(self._patience_s):
+                    self._lose_patience(queue, mine)
+        if mine.batch is not None:
+            self._execute(key, queue, mine.batch)
+        return mine.outcome(self._act)
+
+    def _lose_patience(self, queue: _Queue[I, R], mine: _Call[I, R]) -> None:
+        """Execute what is waiting beside the execution in progress, unless that one has taken the call."""
+        with self._lock:
+            if mine in queue.waiting:
+                queue.executions += 1
+                queue.waiting.remove(mine)
+                mine.batch = [mine, *queue.next(self._most - 1)]
+        if mine.batch is None:
+            mine.turn.wait()
+
+    def _abandon(self, key: Hashable, queue: _Queue[I, R], mine: _Call[I, R]) -> None:
+        """Leave: the caller was interrupted. If it was to execute others, each of them repeats its part alone."""
+        with self._lock:
+            if mine in queue.waiting:
+                queue.waiting.remove(mine)
+        if mine.batch is not None:
+            for call in mine.batch:
+                call.alone = True
+            self._hand_over(key, queue)
+            for call in mine.batch:
+                call.turn.set()
+
+    def _execute(self, key: Hashable, queue: _Queue[I, R], batch: list[_Call[I, R]]) -> None:
+        self._size.observe(len(batch))
+        for call in batch:
+            call.alone = len(batch) > 1  # until there is an outcome: an interrupt, too, leaves no caller waiting
+        try:
+            for call, result in zip(batch, self._act([call.item for call in batch]), strict=True):
+                call.result, call.alone = result, False
+        except Exception as error:  # of any kind: its callers handle it
+            if len(batch) == 1 or isinstance(error, self._common):
+                for call in batch:
+                    call.error, call.alone = error, False
+        finally:
+            self._hand_over(key, queue)
+            for call in batch:
+                call.turn.set()
+
+    def _hand_over(self, key: Hashable, queue: _Queue[I, R]) -> None:
+        """Let the first caller that waits execute what has arrived meanwhile."""
+        with self._lock:
+            batch = queue.next(self._most)
+            if not batch:
+                queue.executions -= 1
+                if not queue.executions:
+                    del self._queues[key]
+                return
+            batch[0].batch = batch
+        batch[0].turn.set()
+
+
+def in_own_context(work: Callable[P, T]) -> Callable[P, T]:
+    """Return the work with the context of its caller, whose request its log lines name, for execution by another
+    caller's thread."""
+    run: Callable[P, T] = functools.partial(contextvars.copy_context().run, work)
+    return run
+
+
+__all__ = ["Gathering", "in_own_context"]

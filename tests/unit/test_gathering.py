@@ -1,0 +1,205 @@
+"""Concurrent callers share executions; nobody waits for long, and a failure fails only its own caller."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nova import context, errors
+from nova.gathering import Gathering, in_own_context
+
+TOP = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 10.0
+PATIENT_S = 30.0
+
+
+class Work:
+    """Work that waits at the gate until it is open. ``executed``: the items of each execution."""
+
+    def __init__(self, act: Callable[[str], Any] = str.upper, patience_s: float = PATIENT_S, most: int = 100) -> None:
+        self.gate, self.entered = threading.Event(), threading.Event()
+        self.executed: list[list[str]] = []
+        self.answers: dict[str, Any] = {}
+        self._each = act
+        self.gathering: Gathering[str, Any] = Gathering("test", self._act, common=(errors.Unavailable,),
+                                                        patience_s=patience_s, most=most)
+
+    def _act(self, items: Sequence[str]) -> list[Any]:
+        self.executed.append(list(items))
+        self.entered.set()
+        assert self.gate.wait(TIMEOUT_S)
+        return [self._each(item) for item in items]
+
+    def call(self, item: str, key: Hashable = None) -> threading.Thread:
+        def run() -> None:
+            try:
+                self.answers[item] = self.gathering(item, key)
+            except BaseException as error:
+                self.answers[item] = error
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
+
+    def gathered(self, *items: str) -> None:
+        """Call with the first item, and with the others while that one is executed."""
+        threads = [self.call(items[0])]
+        assert self.entered.wait(TIMEOUT_S)
+        threads += [self.call(item) for item in items[1:]]
+        self.until_waiting(len(items) - 1)
+        self.gate.set()
+        for thread in threads:
+            thread.join(TIMEOUT_S)
+            assert not thread.is_alive()
+
+    def until_waiting(self, count: int, key: Hashable = None) -> None:
+        for _ in range(1000):
+            if len(self.gathering._queues[key].waiting) == count:
+                return
+            threading.Event().wait(0.01)
+        raise AssertionError(f"{count} callers do not wait")
+
+
+def test_call_when_nothing_is_in_progress_then_its_own_thread_executes_it_at_once() -> None:
+    threads = []
+    gathering: Gathering[str, str] = Gathering("test", lambda items: threads.append(threading.current_thread()) or
+                                               [item.upper() for item in items])
+    assert [gathering("a"), gathering("b")] == ["A", "B"]
+    assert threads == [threading.current_thread()] * 2 and not gathering._queues
+
+
+def test_calls_when_one_is_executed_then_the_others_share_the_next_execution() -> None:
+    work = Work()
+    work.gathered("a", "b", "c", "d")
+    assert [sorted(items) for items in work.executed] == [["a"], ["b", "c", "d"]]
+    assert work.answers == {"a": "A", "b": "B", "c": "C", "d": "D"}
+    assert not work.gathering._queues
+
+
+def test_calls_when_they_are_more_than_fit_then_they_share_several_executions() -> None:
+    work = Work(most=2)
+    work.gathered("a", "b", "c", "d", "e", "f")
+    assert [len(items) for items in work.executed] == [1, 2, 2, 1]
+    assert work.answers == {name: name.upper() for name in "abcdef"}
+
+
+def test_calls_when_the_keys_differ_then_neither_waits_for_the_other() -> None:
+    work = Work()
+    first = work.call("a", "one")
+    assert work.entered.wait(TIMEOUT_S)
+    work.entered.clear()
+    second = work.call("b", "two")
+    assert work.entered.wait(TIMEOUT_S)
+    work.gate.set()
+    for thread in (first, second):
+        thread.join(TIMEOUT_S)
+    assert sorted(work.executed) == [["a"], ["b"]] and not work.gathering._queues
+
+
+def test_calls_when_one_item_is_refused_then_only_its_caller_gets_the_error() -> None:
+    work = Work(lambda item: errors.Conflict("taken") if item == "c" else item.upper())
+    work.gathered("a", "b", "c", "d")
+    assert len(work.executed) == 2
+    assert isinstance(work.answers.pop("c"), errors.Conflict) and work.answers == {"a": "A", "b": "B", "d": "D"}
+
+
+@pytest.mark.parametrize("error", [errors.Conflict("taken"), RuntimeError("unforeseen")])
+def test_calls_when_the_shared_execution_fails_then_each_repeats_its_own_part(error: Exception) -> None:
+    def each(item: str) -> str:
+        if item == "c":
+            raise error
+        return item.upper()
+    work = Work(each)
+    work.gathered("a", "b", "c", "d")
+    assert sorted(work.executed[2:]) == [["b"], ["c"], ["d"]]
+    assert work.answers.pop("c") is error and work.answers == {"a": "A", "b": "B", "d": "D"}
+
+
+def test_calls_when_the_error_is_common_then_nobody_repeats() -> None:
+    def each(item: str) -> str:
+        if item != "a":
+            raise errors.Unavailable("away")
+        return item.upper()
+    work = Work(each)
+    work.gathered("a", "b", "c")
+    assert len(work.executed) == 2 and work.answers.pop("a") == "A"
+    assert all(isinstance(one, errors.Unavailable) for one in work.answers.values()) and len(work.answers) == 2
+
+
+def test_call_when_the_execution_in_progress_hangs_then_it_no_longer_waits() -> None:
+    work = Work(patience_s=0.01)
+    stuck = work.call("a")
+    assert work.entered.wait(TIMEOUT_S)
+    free = threading.Event()
+    work.gathering._act = lambda items: [free.set() or item.upper() for item in items]
+    second = work.call("b")
+    assert free.wait(TIMEOUT_S)
+    second.join(TIMEOUT_S)
+    assert work.answers == {"b": "B"}
+    work.gate.set()
+    stuck.join(TIMEOUT_S)
+    assert work.answers == {"a": "A", "b": "B"} and not work.gathering._queues
+
+
+def test_calls_when_the_executing_thread_is_interrupted_then_the_others_do_their_parts() -> None:
+    class Interrupted(BaseException):
+        pass
+
+    def each(item: str) -> str:
+        if item == "b" and len(work.executed[-1]) > 1:
+            raise Interrupted
+        return item.upper()
+    work = Work(each)
+    work.gathered("a", "b", "c", "d")
+    assert isinstance(work.answers.pop("b"), Interrupted) and work.answers == {"a": "A", "c": "C", "d": "D"}
+    assert not work.gathering._queues
+
+
+def test_calls_when_the_next_executing_thread_was_interrupted_while_it_waited_then_the_others_do_their_parts(
+        monkeypatch) -> None:
+    class Interrupted(BaseException):
+        pass
+    work = Work()
+    real = work.gathering._lose_patience
+
+    def lose(queue: Any, mine: Any) -> None:
+        real(queue, mine)
+        if mine.item == "b":
+            raise Interrupted
+    monkeypatch.setattr(work.gathering, "_lose_patience", lose)
+    monkeypatch.setattr(work.gathering, "_patience_s", 0.2)
+    first = work.call("a")
+    assert work.entered.wait(TIMEOUT_S)
+    others = [work.call("b"), work.call("c")]
+    work.until_waiting(2)
+    for _ in range(1000):
+        if "b" in work.answers:
+            break
+        threading.Event().wait(0.01)
+    work.gate.set()
+    for thread in (first, *others):
+        thread.join(TIMEOUT_S)
+    assert isinstance(work.answers.pop("b"), Interrupted) and work.answers == {"a": "A", "c": "C"}
+    assert not work.gathering._queues
+
+
+def test_work_when_another_caller_executes_it_then_it_has_the_context_of_its_own() -> None:
+    work = Work()
+    gathering: Gathering[Callable[[], str], str] = Gathering("test", lambda works: [one() for one in works])
+    with context.entered(context.RequestContext(request_id="req-mine")):
+        mine = in_own_context(lambda: context.current().request_id)
+    with context.entered(context.RequestContext(request_id="req-other")):
+        assert gathering(mine) == "req-mine"
+    assert not work.executed
+
+
+@pytest.mark.parametrize("mode", ["eventlet", "threads"])
+def test_calls_when_many_come_at_once_then_all_are_answered_in_mode(mode: str) -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-m", "tests.fakes.gathering_in_mode", mode], cwd=TOP,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == "ok", done.stderr
