@@ -77,6 +77,15 @@ class MortalJournal(Journal):
         self._alive()
         super().finish(*args)
 
+    def fail(self, *args: Any) -> None:
+        self._alive()
+        super().fail(*args)
+
+    def _changes(self, *args: Any) -> Any:
+        """Also for callers whose part another one executes."""
+        self._alive()
+        return super()._changes(*args)
+
     def fence_unreachable_host(self, *args: Any) -> Any:
         self._alive()
         return super().fence_unreachable_host(*args)

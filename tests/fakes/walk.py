@@ -5,7 +5,9 @@ All random choices come from one seed, so that a walk can be repeated (except th
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
+import functools
 import random
 import time
 from collections import Counter
@@ -36,6 +38,8 @@ WATCHED = 0.3  # of the actions have a user who opens a console before, during o
 MEANWHILE = 0.3  # of the actions have a user who changes the server's networks at the same time
 TIMEOUT_S = 0.5  # maximum time until a dead host is restarted
 LATE_S = 0.3
+GROUPED = 0.3  # of the steps are several requests at the same time, in walks that have such
+TOGETHER_S = 60.0
 OVERTAKING = ("delete", "hard_reboot", "evacuate")
 
 Act = Callable[["Walk", str], Any]
@@ -101,8 +105,9 @@ WEIGHTS = {"start": 4, "unpause": 3, "resume": 3, "unrescue": 3, "confirmResize"
 
 class Walk:
     def __init__(self, cloud: LivingCloud, seed: int, flavors: tuple[str, ...], images: tuple[str, ...],
-                 servers: int = 20, networks: type[WalkingNetworks] = WalkingNetworks) -> None:
-        self.cloud, self.rng, self.most = cloud, random.Random(seed), servers
+                 servers: int = 20, networks: type[WalkingNetworks] = WalkingNetworks, together: int = 1) -> None:
+        """``together``: how many requests come at the same time, now and then."""
+        self.cloud, self.rng, self.most, self.together = cloud, random.Random(seed), servers, together
         self.flavors, self.images = flavors, images
         self.story: list[Step] = []
         self.answers: Counter[tuple[str, str]] = Counter()
@@ -136,6 +141,8 @@ class Walk:
         live = self._live()
         if self.rng.random() < OPERATED:
             self._operate()
+        elif self.together > 1 and self.rng.random() < GROUPED:
+            self._do_together(live)
         elif len(live) < self.most and (not live or self.rng.random() < 0.3):
             self._boot()
         else:
@@ -157,6 +164,19 @@ class Walk:
             self.cloud.settle()
             found = self._wrong()
         assert not found, "\n".join([*map(str, self.story[-12:]), *self._last(), *found])
+
+    def _do_together(self, live: list[str]) -> None:
+        """Order actions on as many servers at the same time, and create those that are missing; a fault may meet
+        them. Half of the groups have one action."""
+        fault = self._arm() if self.rng.random() < FAULTY else ""
+        chosen = self.rng.sample(live, min(len(live), self.together))
+        one = self._choose() if self.rng.random() < 0.5 else None
+        calls: list[Callable[[], None]] = [
+            functools.partial(self._do, one or self._choose(), uuid, f"together, {fault}") for uuid in chosen]
+        calls += [self._boot] * min(self.together - len(chosen), self.most - len(live))
+        with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+            for done in [pool.submit(call) for call in calls]:
+                done.result(TOGETHER_S)
 
     def _wrong(self) -> list[str]:
         return [*wrong(self.cloud, self.networks.addresses), *audited(self.cloud), *self.consoles.wrong(),

@@ -175,7 +175,8 @@ def test_network_when_an_address_is_being_picked_then_it_is_not_deleted(cell: Da
 def test_largest_request_is_taken(cell: Database) -> None:
     """Servers with all the user data and files they may have, and metadata beyond what a statement binds."""
     rows = [server_row(user_data="x" * 65_535, files={"/etc/motd": "y" * 68_000}) for _ in range(150)]
-    cell.transact(lambda tx: servers.insert(tx, rows, [], {f"k{number}": "v" for number in range(128)}, ()))
+    cell.transact(lambda tx: servers.insert(tx, [servers.NewServerRows(
+        rows, [], {f"k{number}": "v" for number in range(128)}, ())]))
     with cell.reading() as tx:
         metadata, _tags = servers.children(tx, [rows[-1]["uuid"]])
     assert len(metadata[rows[-1]["uuid"]]) == 128

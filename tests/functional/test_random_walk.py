@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from nova.db.models.api import ledger
 from tests import sampling
 from tests.fakes import living_cloud
+from tests.fakes.assembled import assemble
 from tests.fakes.small_cloud import NEUTRON, NOVA_NETWORK, Networks, make_templates
 from tests.fakes.walk import Walk
 from tests.fakes.walking_cloud import FLAVORS, IMAGES, PINNED, walking_cells, walking_cloud
@@ -68,6 +69,29 @@ def test_walk_in_two_cells_when_faults_come_at_random_then_all_is_as_the_records
             assert used == {part.deps.cell_uuid for part in cloud.parts}
             assert walk.unrecorded() == []
             assert walk.left() == []
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("together", [2, 50])
+def test_walk_when_requests_come_together_then_all_is_as_the_records_say_and_nothing_is_left(
+        tmp_path: Path, seed: int, together: int, request: pytest.FixtureRequest, monkeypatch) -> None:
+    """Requests that come at the same time share transactions, claims and calls."""
+    living_cloud.impatient(monkeypatch)
+    logging.disable(logging.CRITICAL)
+    (tmp_path / "schemas").mkdir()
+    templates = make_templates(tmp_path / "schemas")
+    sizes = assemble(monkeypatch, together, hold_s=0.02)
+    print(f"seed {seed}")
+    try:
+        with walking_cloud(tmp_path, templates, HOSTS, seed) as cloud, cloud.mortal():
+            walk = Walk(cloud, seed, (*FLAVORS, *PINNED), IMAGES, max(SERVERS, together), together=together)
+            cloud.set(quota_defaults=dict.fromkeys(cloud.deps.settings.quota_defaults, -1))
+            for _ in range((ALL_ACTIONS if request.config.getoption("--long") else ACTIONS) // (4 + together // 4)):
+                walk.step()
+            assert walk.unrecorded() == []
+            assert walk.left() == []
+            assert max(sizes) == together
     finally:
         logging.disable(logging.NOTSET)
 

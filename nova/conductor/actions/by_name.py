@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from nova import errors
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nova import context, errors
 from nova.conductor.actions.delete import Restore
 from nova.conductor.actions.resize_ends import ENDINGS
-from nova.conductor.engine.begin import begin, locked
+from nova.conductor.engine.begin import Wanted, begin, begin_all, locked
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
 from nova.db.server import states
@@ -19,16 +22,64 @@ OWN_CALLS = frozenset({"create", "rebuild", "createImage", "create_image_stopped
                        "changePassword", "shelve", "unshelve", "attach_interface", "detach_interface"})
 
 
+class Requested(NamedTuple):
+    """An action that a user requested by its name."""
+
+    order: ServerOrder
+    who: context.RequestContext
+
+
+def begin_orders(deps: Deps, tx: Connection, requests: Sequence[Requested]) -> list[states.Entry | errors.NovaError]:
+    """Start the ordered actions. Those that need no more than their names share their statements; a server's second
+    order is carried out after its first."""
+    found: dict[int, states.Entry | errors.NovaError] = {}
+    rest = list(enumerate(requests))
+    while rest:
+        turn: dict[str, tuple[int, Requested]] = {}
+        for one in rest:
+            turn.setdefault(one[1].order.uuid, one)
+        rest = [one for one in rest if turn[one[1].order.uuid] is not one]
+        together = [one for one in turn.values() if _needs_no_more(deps, one[1].order)]
+        begun = begin_all(deps, tx, [_wanted(request) for _, request in together]) if together else []
+        found |= {number: one for (number, _), one in zip(together, begun, strict=True)}
+        for number, request in turn.values():
+            if number not in found:
+                with context.entered(request.who):
+                    found[number] = begin_order(deps, tx, request.order)
+    return [found[number] for number in range(len(requests))]
+
+
+def _needs_no_more(deps: Deps, order: ServerOrder) -> bool:
+    """True if the action starts without another look at its server."""
+    if order.action in _DELETES:
+        return _deletes_at_once(deps, order)
+    return order.action not in OWN_CALLS and order.action not in ENDINGS and order.action != "restore"
+
+
+def _wanted(request: Requested) -> Wanted:
+    order = request.order
+    return Wanted("delete" if order.action in _DELETES else order.action, order.uuid, Arguments(), request.who)
+
+
 def begin_order(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entry:
     """Start the ordered action; a delete may become a soft delete, and a restore returns to the deleted state."""
     if order.action in OWN_CALLS:
         raise errors.server.HasOwnCall(action=order.action)
-    if order.action in ("delete", "force_delete"):
+    if order.action in _DELETES:
         return _begin_delete(deps, tx, order)
     if order.action == "restore":
         return begin(deps, tx, "restore", order.uuid, _restoring(locked(tx, order.uuid)))
     entry = begin(deps, tx, order.action, order.uuid, Arguments())
     return ENDINGS[order.action](deps, tx, entry) if order.action in ENDINGS else entry
+
+
+_DELETES = ("delete", "force_delete")
+
+
+def _deletes_at_once(deps: Deps, order: ServerOrder) -> bool:
+    """True if deleted servers are not kept for a while, or the delete is forced."""
+    force = order.action == "force_delete" or order.arguments.get("force") == "true"
+    return force or deps.settings.reclaim_instance_interval <= 0
 
 
 def _begin_delete(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entry:
@@ -37,8 +88,7 @@ def _begin_delete(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entr
     The delete is immediate if soft delete is off, if it is forced, if the server never ran, or if it was deleted
     before.
     """
-    force = order.action == "force_delete" or order.arguments.get("force") == "true"
-    if force or deps.settings.reclaim_instance_interval <= 0:
+    if _deletes_at_once(deps, order):
         return begin(deps, tx, "delete", order.uuid, Arguments())
     row = locked(tx, order.uuid)
     begun = row.memo is not None and row.memo.destroying

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from nova import errors, failures
+from nova import context, errors, failures
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.quota import quota
 from nova.db import keypairs
@@ -42,10 +43,17 @@ def usable_image(deps: Deps, image_id: str) -> Image:
 def _active_image(deps: Deps, image_id: str) -> Image:
     with failures.replaced((errors.NotFound, errors.Forbidden), lambda _: errors.server.BadImage(image_id=image_id,
             reason="it does not exist or is not visible to you")):
-        image: Image = deps.images.show(image_id, as_user=True)
+        whose = msgspec.structs.replace(context.current(), request_id="", global_request_id=None, traceparent=None)
+        image = deps.sharing.of("image", functools.partial(_show_all, deps))(image_id, (image_id, whose))
     if image.status != "active":
         raise errors.server.BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
     return image
+
+
+def _show_all(deps: Deps, image_ids: Sequence[str]) -> list[Image]:
+    """Return one image for several requests of one user, which name it at the same time."""
+    image: Image = deps.images.show(image_ids[0], as_user=True)
+    return [image] * len(image_ids)
 
 
 def check_disk_of(image: Image | None) -> None:

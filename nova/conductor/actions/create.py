@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import random
 import uuid as uuids
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from nova import context, errors, failures
@@ -31,8 +32,9 @@ from nova.db.network import security_groups
 from nova.db.quota import ledger
 from nova.db.server import server_groups, servers, states
 from nova.db.server.states import PerServer
-from nova.db.sql.engine import Connection
+from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.db.sql.types import utc_now
+from nova.gathering import Gathering
 from nova.model.base import Scope
 from nova.model.block_device import block_devices
 from nova.model.quota.quotas import UNLIMITED
@@ -60,29 +62,114 @@ class Joining(NamedTuple):
     remaining: int | None
 
 
-def joining(tx: Connection, order: NewServer, who: context.RequestContext, limits: Mapping[str, int]) -> Joining | None:
-    """Lock the requested group; return None if the request names no group.
-
-    Raises server.BadGroup, or OverQuota if fewer than ``min_count`` servers may join.
-    """
-    name = hinted(order.scheduler_hints)
-    if name is None:
-        return None
-    scope = Scope() if who.is_admin else Scope(project_id=who.project_id)
-    with failures.replaced((errors.server.ServerGroupNotFound, ValueError),
-            lambda _: errors.server.BadGroup(group=name)):
-        key, count = server_groups.room_for(tx, str(uuids.UUID(str(name))), scope, str(who.user_id))
-    limit = limits.get("server_group_members", UNLIMITED)
-    remaining = quota.remaining(limit, count, 1)
-    if remaining is not None and remaining < order.min_count:
-        raise errors.quota.TooMany(what="too many servers in group", limit=limit)
-    return Joining(key, remaining)
-
-
 MOST_AT_ONCE = 1000  # servers of one request
 #: Refusals that a redelivered request may meet because its first delivery succeeded.
 REPEATED = (errors.daemon.LedgerOpen, errors.OverQuota, errors.server.BadGroup, errors.server.FixedIpInUse,
             errors.volume.NotAvailable)
+
+
+class Admission(NamedTuple):
+    """A request that passed its checks, to be counted."""
+
+    order: NewServer
+    plan: CreatePlan
+    who: context.RequestContext
+
+    @property
+    def project_id(self) -> str:
+        return str(self.who.project_id)
+
+    @property
+    def user_id(self) -> str:
+        return str(self.who.user_id)
+
+
+class Insertion(NamedTuple):
+    """The servers of a request, with the security groups (key -> name) and volumes of each."""
+
+    new: servers.NewServerRows
+    members_of: Mapping[int, str]
+    taken: Mapping[str, tuple[BlockDevice, ...]]
+
+
+def _by_groups(insertions: Sequence[Insertion]) -> list[tuple[Mapping[int, str], list[Insertion]]]:
+    """Return the insertions of each set of security groups."""
+    alike: dict[tuple[tuple[int, str], ...], list[Insertion]] = {}
+    for one in insertions:
+        alike.setdefault(tuple(sorted(one.members_of.items())), []).append(one)
+    return [(dict(groups), together) for groups, together in alike.items()]
+
+
+class _Counting:
+    """The quota of some requests in one transaction, which holds the locks of their projects. What one request takes
+    counts for the next ones."""
+
+    def __init__(self, deps: Deps, tx: Connection) -> None:
+        self.deps, self.tx = deps, tx
+        self._used: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
+        self._taken: dict[tuple[str, ...], Counter[str]] = {}  # by (project,) and by (project, user)
+        self._groups: dict[int, Joining] = {}  # by the id of the admission
+        self._joining: Counter[int] = Counter()  # servers by the group's key
+
+    def _usage(self, one: Admission) -> dict[str, dict[str, int]]:
+        """Return the usage of the request's project and (key "user") of its user in it."""
+        who = (one.project_id, one.user_id)
+        if who not in self._used:
+            self._used[who] = self.deps.quotas.usage(self.tx, *who)
+        read, taken = self._used[who], {"project": self._taken.get(who[:1], {}), "user": self._taken.get(who, {})}
+        return {level: {name: amount + taken[level].get(name, 0) for name, amount in amounts.items()}
+                for level, amounts in read.items()}
+
+    def _group(self, one: Admission) -> Joining | None:
+        """Lock the requested group; return None if the request names no group.
+
+        Raises server.BadGroup, or OverQuota if fewer than ``min_count`` servers may join.
+        """
+        name = hinted(one.order.scheduler_hints)
+        if name is None:
+            return None
+        scope = Scope() if one.who.is_admin else Scope(project_id=one.project_id)
+        with failures.replaced((errors.server.ServerGroupNotFound, ValueError),
+                lambda _: errors.server.BadGroup(group=name)):
+            key, count = server_groups.room_for(self.tx, str(uuids.UUID(str(name))), scope, one.user_id)
+        limit = one.plan.limits.user.get("server_group_members", UNLIMITED)
+        remaining = quota.remaining(limit, count + self._joining[key], 1)
+        if remaining is not None and remaining < one.order.min_count:
+            raise errors.quota.TooMany(what="too many servers in group", limit=limit)
+        return Joining(key, remaining)
+
+    def join_groups(self, opened: Iterable[tuple[Admission, Sequence[str]]]) -> None:
+        """Add the servers to the groups that their requests name."""
+        for one, server_uuids in opened:
+            if (group := self._groups.get(id(one))) is not None:
+                server_groups.join(self.tx, group.key, server_uuids, one.user_id)
+
+    def _fitting(self, one: Admission) -> int:
+        """Return how many servers quota allows. Raises OverQuota if they are fewer than min_count."""
+        used, limits, order = self._usage(one), one.plan.limits, one.order
+        both = ((limits.project, used["project"]), (limits.user, used["user"]))
+        remaining = [quota.remaining(most.get(name, -1), now.get(name, 0), amount) for most, now in both
+                     for name, amount in limits.each.items()]
+        count = min([order.max_count, *[most for most in remaining if most is not None]])
+        if count < order.min_count:
+            for most, now in both:
+                quota.check(most, now, {name: order.min_count * amount for name, amount in limits.each.items()})
+        if count > MOST_AT_ONCE:
+            raise errors.Invalid(f"Invalid max_count: at most {MOST_AT_ONCE} servers can be made by one request.")
+        return count
+
+    def take(self, one: Admission) -> int:
+        """Count as many servers as fit, of which the ledger has no rows yet, and return their number. Raises OverQuota,
+        server.BadGroup."""
+        group, count = self._group(one), self._fitting(one)
+        if group is not None:
+            count = count if group.remaining is None else min(count, group.remaining)
+            self._groups[id(one)] = group
+            self._joining[group.key] += count
+        for who in ((one.project_id,), (one.project_id, one.user_id)):
+            self._taken.setdefault(who, Counter()).update(
+                {name: count * amount for name, amount in one.plan.limits.each.items()})
+        return count
 
 
 class CreateAdmission:
@@ -90,6 +177,8 @@ class CreateAdmission:
 
     def __init__(self, deps: Deps) -> None:
         self.deps, self._volumes = deps, VolumesOfCreate(deps)
+        self._open_ledger = Gathering("open ledger", self._open_all, common=(DatabaseUnavailable,))
+        self._insert = Gathering("insert servers", self._insert_all, common=(DatabaseUnavailable,))
 
     def create_servers(self, order: NewServer) -> CreatedServers:
         """Create the servers: they are in the journal when this returns. A redelivered message gets the first result.
@@ -105,12 +194,13 @@ class CreateAdmission:
         try:
             plan = plan_of(order, self._look_up(order, who.user_id, who.project_id), self.deps.settings)
             passphrases = volume_keys.of_user(self.deps, plan.devices)
-            server_uuids = self._open_ledger(order, plan, who)
+            admission = Admission(order, plan, who)
+            server_uuids = self._open_ledger(admission)
         except REPEATED:
             if made_before := self._made_before(order, plan):
                 return made_before
             raise
-        return self._write(order, plan, server_uuids, who, passphrases)
+        return self._write(admission, server_uuids, passphrases)
 
     # -- look up
 
@@ -139,58 +229,58 @@ class CreateAdmission:
 
     # -- write
 
-    def _open_ledger(self, order: NewServer, plan: CreatePlan, who: context.RequestContext) -> list[str]:
-        """Open ledger rows for as many servers as quota allows, between min_count and max_count, and return their
-        UUIDs. Raises OverQuota if it allows fewer than min_count."""
-        flavor = plan.facts.flavor
-
-        def write(tx: Connection) -> list[str]:
-            ledger.lock_owner(tx, str(who.project_id))
-            group = joining(tx, order, who, plan.limits.user)
-            count = self._fitting(tx, order, plan.limits, who)
-            if group is not None and group.remaining is not None:
-                count = min(count, group.remaining)
-            server_uuids = [_uuid(order, index) for index in range(count)]
-            ledger.open_rows(tx, [{"server_uuid": uuid, "project_id": who.project_id, "user_id": who.user_id,
-                                   "cell": self.deps.cell_uuid, "vcpus": flavor.vcpus, "memory_mb": flavor.memory_mb,
-                                   "facts": plan.facts, "classes": plan.counted}
-                                  for uuid in server_uuids])
-            if group is not None:
-                server_groups.join(tx, group.key, server_uuids, str(who.user_id))
-            return server_uuids
+    def _open_all(self, admissions: Sequence[Admission]) -> list[list[str] | errors.NovaError]:
+        """Open ledger rows for as many servers of each request as quota allows, between min_count and max_count, in one
+        transaction; return their UUIDs. The result is OverQuota for a request of which it allows fewer than
+        min_count."""
+        def write(tx: Connection) -> list[list[str] | errors.NovaError]:
+            for project in sorted({one.project_id for one in admissions}):  # one order: no deadlocks
+                ledger.lock_owner(tx, project)
+            counting = _Counting(self.deps, tx)
+            found = [self._counted(counting, one) for one in admissions]
+            opened = [(one, uuids) for one, uuids in zip(admissions, found, strict=True)
+                      if not isinstance(uuids, errors.NovaError)]
+            ledger.open_rows(tx, [row for one, uuids in opened for row in self._ledger_rows(one, uuids)])
+            counting.join_groups(opened)
+            return found
         return self.deps.api.transact(write)
 
-    def _fitting(self, tx: Connection, order: NewServer, limits: CreateLimits, who: context.RequestContext) -> int:
-        """Return how many servers quota allows. Raises OverQuota if they are fewer than min_count."""
-        used, each = self.deps.quotas.usage(tx, str(who.project_id), who.user_id), limits.each
-        both = ((limits.project, used["project"]), (limits.user, used["user"]))
-        remaining = [quota.remaining(most.get(name, -1), now.get(name, 0), amount) for most, now in both
-                     for name, amount in each.items()]
-        count = min([order.max_count, *[most for most in remaining if most is not None]])
-        if count < order.min_count:
-            for most, now in both:
-                quota.check(most, now, {name: order.min_count * amount for name, amount in each.items()})
-        if count > MOST_AT_ONCE:
-            raise errors.Invalid(f"Invalid max_count: at most {MOST_AT_ONCE} servers can be made by one request.")
-        return count
+    def _counted(self, counting: _Counting, one: Admission) -> list[str] | errors.NovaError:
+        """Return the UUIDs of as many servers as quota and the server group allow."""
+        refused: list[errors.NovaError] = []
+        with failures.parked(refused.append, on=(errors.OverQuota, errors.server.BadGroup, errors.Invalid)):
+            return [_uuid(one.order, index) for index in range(counting.take(one))]
+        return refused[0]
 
-    def _write(self, order: NewServer, plan: CreatePlan, server_uuids: list[str], who: context.RequestContext,
-               passphrases: Secrets) -> CreatedServers:
+    def _ledger_rows(self, one: Admission, server_uuids: Sequence[str]) -> list[dict[str, object]]:
+        flavor = one.plan.facts.flavor
+        return [{"server_uuid": uuid, "project_id": one.project_id, "user_id": one.user_id, "cell": self.deps.cell_uuid,
+                 "vcpus": flavor.vcpus, "memory_mb": flavor.memory_mb, "facts": one.plan.facts,
+                 "classes": one.plan.counted} for uuid in server_uuids]
+
+    def _write(self, one: Admission, server_uuids: list[str], passphrases: Secrets) -> CreatedServers:
         """Take the volumes, write the servers with their journal entries, and start to build them."""
-        reservation, taken = _reservation(order), self._take_volumes(plan, server_uuids)
-        rows = [{**row, "project_id": who.project_id, "user_id": who.user_id, "reservation_id": reservation,
+        order, plan, reservation = one.order, one.plan, _reservation(one.order)
+        taken = self._take_volumes(plan, server_uuids)
+        rows = [{**row, "project_id": one.project_id, "user_id": one.user_id, "reservation_id": reservation,
                  "volumes": taken[str(row["uuid"])] or None} for row in rows_of(order, plan, server_uuids)]
-        entries = [_entry(self.deps, order, row, who, plan.network.group_ids) for row in rows]
-
-        def insert(tx: Connection) -> tuple[states.Entry, ...]:
-            made = servers.insert(tx, rows, entries, order.metadata, order.tags)
-            security_groups.join_new(tx, plan.network.members_of, server_uuids)
-            create_volumes.written(tx, taken)
-            return made
+        entries = [_entry(self.deps, order, row, one.who, plan.network.group_ids) for row in rows]
+        new = servers.NewServerRows(rows, entries, order.metadata, order.tags)
         with failures.on_failure(lambda: self._volumes.give_back(taken), on=errors.NovaError):
-            made = self.deps.cell.transact(insert)
+            made = self._insert(Insertion(new, plan.network.members_of, taken))
         self.deps.runner.start(made, secrets={"admin_password": order.admin_password, **passphrases})
         return _result(reservation, server_uuids, plan)
+
+    def _insert_all(self, insertions: Sequence[Insertion]) -> list[tuple[states.Entry, ...]]:
+        """Write the servers of some requests in one transaction; return their journal entries."""
+        def insert(tx: Connection) -> list[tuple[states.Entry, ...]]:
+            made = servers.insert(tx, [one.new for one in insertions])
+            for members_of, together in _by_groups(insertions):
+                security_groups.join_new(tx, members_of, [uuid for one in together for uuid in one.new.uuids])
+            for one in insertions:
+                create_volumes.written(tx, one.taken)
+            return made
+        return self.deps.cell.transact(insert)
 
     def _take_volumes(self, plan: CreatePlan, server_uuids: list[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
         """Reserve the volumes, as the last step that can be refused: the servers' ledger rows are closed again then."""

@@ -23,6 +23,7 @@ from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.quota import quota
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard
 from nova.db.server import states
+from nova.db.server.states import Change
 from nova.db.server.server_row import ServerRow
 from nova.model.image.images import Image, ImageQuery, NewImage
 from nova.model.server.server_orders import CreateBackup, CreateImage
@@ -97,7 +98,7 @@ def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[Se
 
     If the image service refuses, the operation ends immediately and its error is raised.
     """
-    entry = deps.cell.transact(lambda tx: start_operation_on_host(deps, tx, action, uuid, arguments))
+    entry = deps.transact_together(lambda tx: start_operation_on_host(deps, tx, action, uuid, arguments))
     with deps.runner.holding(entry):
         image = decoding.convert(entry.arguments, ImageArguments).image
         if image is not None:
@@ -111,7 +112,7 @@ def _make(deps: Deps, entry: states.Entry, image: NewImage) -> None:
     except errors.NovaError as error:
         text = error.message
         with contextlib.suppress(errors.Overtaken):
-            deps.cell.transact(lambda tx: states.finish(tx, [entry], {}, "error", {entry.id: text}))
+            deps.cell.transact(lambda tx: states.finish(tx, [Change([entry], {})], "error", {entry.id: text}))
         raise
     if not deps.journal.still_mine([entry]):
         discard(deps, image.id)  # a delete overtook it and did not find the image yet

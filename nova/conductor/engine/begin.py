@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,19 +27,44 @@ INTERRUPTED = {"attach_volume": TO_ATTACH, "detach_volume": TO_DETACH}
 ONCE = frozenset({"confirmResize", "evacuate"})
 
 
+class Wanted(NamedTuple):
+    """An action that a user requested for a server."""
+
+    action: str
+    uuid: str
+    arguments: Arguments
+    who: context.RequestContext
+
+
 def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Arguments) -> states.Entry:
     """Start an action on the server, as the requesting user. Raises WrongState, NotFound; server.NotForIt."""
-    who = context.current()
-    entry, overtaken = states.begin(tx, states.Begin(
-        action=ACTIONS[action], server_uuid=uuid, arguments=builtins(arguments), request_id=who.request_id,
-        user_id=who.user_id, project_id=who.project_id, runner_id=deps.journal.runner_id, step=""))
-    check_arrived(deps, tx, action, uuid, overtaken)
-    if action in ONCE and any(old.action == action for old in overtaken):
-        raise errors.server.UnderWay(action=action, server=uuid)
-    check_restrictions(deps, tx, action, uuid)
-    left = [Cleanup(INTERRUPTED[old.action], old.arguments["volume_id"], uuid) for old in overtaken
+    [begun] = begin_all(deps, tx, [Wanted(action, uuid, arguments, context.current())])
+    if isinstance(begun, errors.NovaError):
+        raise begun
+    return begun
+
+
+def begin_all(deps: Deps, tx: Connection, wanted: Sequence[Wanted]) -> list[states.Entry | errors.NovaError]:
+    """Start actions of several requests, each on another server. An action that its server's state refuses changes
+    nothing, and its result is the error. Raises other refusals, for which the transaction must be rolled back."""
+    found = states.begin_all(tx, [states.Begin(
+        action=ACTIONS[one.action], server_uuid=one.uuid, arguments=builtins(one.arguments),
+        request_id=one.who.request_id, user_id=one.who.user_id, project_id=one.who.project_id,
+        runner_id=deps.journal.runner_id, step="") for one in wanted])
+    return [begun if isinstance(begun, errors.NovaError) else _admitted(deps, tx, one, begun)
+            for one, begun in zip(wanted, found, strict=True)]
+
+
+def _admitted(deps: Deps, tx: Connection, one: Wanted, begun: states.Begun) -> states.Entry:
+    """Make the checks that need the locked server, and record what the action overtook."""
+    entry, overtaken = begun
+    check_arrived(deps, tx, one.action, one.uuid, overtaken)
+    if one.action in ONCE and any(old.action == one.action for old in overtaken):
+        raise errors.server.UnderWay(action=one.action, server=one.uuid)
+    check_restrictions(deps, tx, one.action, one.uuid)
+    left = [Cleanup(INTERRUPTED[old.action], old.arguments["volume_id"], one.uuid) for old in overtaken
             if old.action in INTERRUPTED]
-    volumes.drop_cleanups(tx, [one._replace(kind=TO_ATTACH) for one in left])  # only the newer cleanup counts
+    volumes.drop_cleanups(tx, [each._replace(kind=TO_ATTACH) for each in left])  # only the newer cleanup counts
     volumes.add_cleanups(tx, left)
     return states.remember(tx, entry, overtaken) if overtaken else entry
 
@@ -100,4 +125,4 @@ def check_restrictions(deps: Deps, tx: Connection, action: str, uuid: str) -> No
         raise errors.server.NotForIt(action=action, server=uuid, has=found)
 
 
-__all__ = ["begin", "check_arrived", "start_operation_on_host", "builtins", "locked", "metadata_of", "row_of"]
+__all__ = ["Wanted", "begin", "begin_all", "check_arrived", "start_operation_on_host", "builtins", "locked", "metadata_of", "row_of"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -21,7 +22,8 @@ from nova.db.placement import placement_facts
 from nova.db.placement.claims import ProviderUsage
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import Entry
-from nova.db.sql.engine import Connection, Database
+from nova.db.sql.engine import Connection, Database, DatabaseUnavailable
+from nova.gathering import Gathering, in_own_context
 from nova.model.base import HostName, Time
 from nova.model.guest.guests import ApiFacts
 from nova.model.host.cells import CELL
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from nova.clients.glance import Glance as Images
     from nova.clients.key_manager import VolumeKeys
 
+I = TypeVar("I")  # noqa: E741 - as in nova.gathering
 T = TypeVar("T")
 
 NO_VPN = "0"  # vpn_image_id of a cloud without VPN servers
@@ -279,6 +282,21 @@ class OneCell:
         return None
 
 
+class Sharing:
+    """The work that operations of this process share (:mod:`nova.gathering`), by its name."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._gatherings: dict[str, Gathering[Any, Any]] = {}
+
+    def of(self, name: str, act: Callable[[Sequence[I]], Sequence[T | errors.NovaError]]) -> Gathering[I, T]:
+        """Return the gathering of that name, with the ``act`` of its first user."""
+        with self._lock:
+            if name not in self._gatherings:
+                self._gatherings[name] = Gathering(name, act, common=(DatabaseUnavailable,))
+            return self._gatherings[name]
+
+
 @dataclasses.dataclass
 class Deps:
     """Databases, peers and settings of one cell; a super conductor has one for each cell. ``images`` and ``volumes``
@@ -306,12 +324,21 @@ class Deps:
     notifier: DisabledNotifier = dataclasses.field(default_factory=DisabledNotifier)
     quotas: QuotaLimits = dataclasses.field(default_factory=Written)
     reimages: ReimageEvents = dataclasses.field(default_factory=ReimageEvents)
+    sharing: Sharing = dataclasses.field(default_factory=Sharing)
     cell_uuid: str = CELL
     cell_closed: bool = False  # it gets no new servers
     cells: Cells = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         self.cells = OneCell(self)
+
+    def transact_together(self, work: Callable[[Connection], T]) -> T:
+        """Run short work in a transaction of the cell's database that concurrent callers share; return its result. It
+        may be repeated."""
+        return self.sharing.of("cell transaction", self._transact_all)(in_own_context(work))
+
+    def _transact_all(self, works: Sequence[Callable[[Connection], T]]) -> list[T]:
+        return self.cell.transact(lambda tx: [work(tx) for work in works])
 
     def only(self, members: Iterable[str]) -> Deps:
         """Return a copy with only these members (``Step.uses``); reading another raises AttributeError."""

@@ -1,4 +1,7 @@
-"""The journal as the runner sees it: entries advance and end under a lease, and orphaned entries are taken over."""
+"""The journal as the runner sees it: entries advance and end under a lease, and orphaned entries are taken over.
+
+Operations that advance or end at the same time share a transaction and its statements (:mod:`nova.gathering`).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from nova import errors
+from nova.gathering import Gathering, in_own_context
 from nova.db.operation import runners
 from nova.db.server import servers, states
 from nova.db.server.server_row import ServerRow
-from nova.db.sql.engine import Connection, Database
+from nova.db.sql.engine import Connection, Database, DatabaseUnavailable
 
 LOG = logging.getLogger(__name__)
 
 LEASE_S = 20
+
+#: Does the part of operations in a transaction: their new entries, and the changes of their servers' rows.
+Work = Callable[[Connection], states.Change]
 
 
 class Journal:
@@ -30,6 +37,8 @@ class Journal:
         self.leases = leases or cell
         self.runner_id = 0
         self._good_until = 0.0
+        self._advancing = Gathering("advance", self._advance, common=(DatabaseUnavailable,))
+        self._finishing = Gathering("finish", self._finish, common=(DatabaseUnavailable,))
 
     def open(self) -> int:
         """Take a lease (with a new runner id, if the old one's lease has ended)."""
@@ -66,22 +75,33 @@ class Journal:
         with self.cell.reading() as tx:
             return servers.rows_of(tx, [entry.server_uuid for entry in entries])
 
-    def advance(self, work: Callable[[Connection], tuple[Sequence[states.Entry], Mapping[str, object]]]) -> None:
-        """Write the progress of operations. ``work`` does their part in the transaction, and returns their new entries
-        and the changes of their servers' rows."""
-        def write(tx: Connection) -> None:
-            entries, changes = work(tx)
-            self._check_lease(entries)
-            states.advance(tx, entries, changes)
-        self.cell.transact(write)
+    def advance(self, work: Work) -> None:
+        """Write the progress of operations, with ``work`` in the same transaction. It may be repeated."""
+        self._advancing(in_own_context(work))
 
-    def finish(self, entries: Sequence[states.Entry], changes: Mapping[str, object], outcome: str,
-               fault: str | None = None, also: Callable[[Connection], Mapping[str, object]] = lambda tx: {}) -> None:
-        """End operations, with the changes of their servers' rows. ``also`` runs in the same transaction and returns
-        more changes."""
-        self._check_lease(entries)
-        faults = {entry.id: fault for entry in entries} if fault else None
-        self.cell.transact(lambda tx: states.finish(tx, entries, {**changes, **also(tx)}, outcome, faults))
+    def _advance(self, works: Sequence[Work]) -> Sequence[None]:
+        self.cell.transact(lambda tx: states.advance(tx, *self._changes(tx, works)))
+        return [None] * len(works)
+
+    def finish(self, work: Work) -> None:
+        """End operations that succeeded, with ``work`` in the same transaction. It may be repeated."""
+        self._finishing(in_own_context(work))
+
+    def _finish(self, works: Sequence[Work]) -> Sequence[None]:
+        self.cell.transact(lambda tx: states.finish(tx, self._changes(tx, works), "success"))
+        return [None] * len(works)
+
+    def fail(self, entry: states.Entry, fault: str, changes: Callable[[Connection], Mapping[str, object]]) -> None:
+        """End an operation that failed. ``changes`` runs in the same transaction and returns those of its server's
+        row."""
+        self._check_lease([entry])
+        self.cell.transact(lambda tx: states.finish(tx, [states.Change([entry], changes(tx))], "error",
+                                                    {entry.id: fault}))
+
+    def _changes(self, tx: Connection, works: Sequence[Work]) -> list[states.Change]:
+        found = [work(tx) for work in works]
+        self._check_lease([entry for change in found for entry in change.entries])
+        return found
 
     def fence_unreachable_host(self, entry: states.Entry, also: Callable[[Connection], None]) -> states.Entry:
         """Raise the entry's epoch, to continue without a host that does not answer; return the new entry. Earlier

@@ -21,7 +21,7 @@ from nova.conductor.engine.faults import fault_of, for_owner
 from nova.conductor.engine.operation import FailedWith, Op, Result, Secrets
 from nova.conductor.engine.workflow import Step, Workflow, by_host, entries_of
 from nova.db.server.server_row import ServerRow
-from nova.db.server.states import Entry, PerServer
+from nova.db.server.states import Change, Entry, PerServer
 from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.model.base import utcnow
 
@@ -148,19 +148,21 @@ class Runner:
                     concurrency.spawn(self._in_context, context.current(), self._run, workflow, group, position,
                                       name="workflow")
         if ops:
-            over = self._guarded_ops(
-                ops, lambda live: self.journal.finish(entries_of(live), self._success(workflow, live), "success", None,
-                                                      lambda tx: _close(tx, workflow, live)))
+            over = self._guarded_ops(ops, lambda live: self.journal.finish(
+                lambda tx: self._success(tx, workflow, live)))
             self.announce.finished(workflow, over)
             for op in over:
                 self._ended(op, "success")
                 LOG.info("'%s' succeeded after %.2f s", workflow.action.name, op.age_s,
                          extra={**operation_events.facts(op), "host_": op.progress.host})
 
-    def _success(self, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, object]:
-        """Return the changes of the servers' rows: the state table's, overridden by the workflow's ending."""
-        result = workflow.action.result
-        return {**_unwritten(ops), **({"vm_state": result.value} if result is not None else {}), **workflow.ending(ops)}
+    def _success(self, tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Change:
+        """Close the operations; the changes of the servers' rows are the state table's, overridden by the workflow's
+        ending."""
+        for op in ops:
+            workflow.closing(tx, op, None)
+        result = {"vm_state": workflow.action.result.value} if workflow.action.result is not None else {}
+        return Change(entries_of(ops), {**_unwritten(ops), **result, **workflow.ending(ops)})
 
     def _intend(self, workflow: Workflow, step: Step, position: int, ops: list[Op]) -> list[Op]:
         """Write the step's intent; return the ops that this runner still owns and whose ``within`` succeeded."""
@@ -174,10 +176,10 @@ class Runner:
         self.announce.intending(ops)
 
         def write(live: list[Op]) -> None:
-            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, object]]:
+            def work(tx: Connection) -> Change:
                 task = {"task_state": step.task.value} if step.task else {}
                 changes = {**task, **step.within(tx, self.deps.only(step.uses), live)}
-                return entries_of(live), {**_unwritten(live), **changes}
+                return Change(entries_of(live), {**_unwritten(live), **changes})
             self.journal.advance(work)
             _written(live)
         try:
@@ -275,9 +277,9 @@ class Runner:
         op.change(step=step.name, direction="undo")
 
         def write(live: list[Op]) -> None:
-            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, object]]:
+            def work(tx: Connection) -> Change:
                 changes = step.undo_within(tx, self.deps.only(step.uses), live)
-                return entries_of(live), {**_unwritten(live), **changes}
+                return Change(entries_of(live), {**_unwritten(live), **changes})
             self.journal.advance(work)
             _written(live)
 
@@ -306,9 +308,8 @@ class Runner:
         changes: dict[str, Any] = {**_unwritten([op]), "fault": fault_of(error, op)}
         if failed is not None:
             changes["vm_state"] = failed.value
-        if not self._guarded_ops(
-                [op], lambda live: self.journal.finish(entries_of(live), changes, "error", error.message,
-                                                       lambda tx: workflow.closing(tx, op, error))):
+        if not self._guarded_ops([op], lambda _live: self.journal.fail(
+                op.entry, error.message, lambda tx: {**changes, **workflow.closing(tx, op, error)})):
             return
         self.announce.failed(workflow, op, error)
         self._ended(op, "error")
@@ -360,12 +361,6 @@ class Runner:
         self._active.discard(op.entry.id)
         metrics.OPERATIONS.labels(op.entry.action, outcome).observe(op.age_s)
         operation_events.ended(op, outcome)
-
-
-def _close(tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, object]:
-    for op in ops:
-        workflow.closing(tx, op, None)
-    return {}
 
 
 def _unwritten(ops: Sequence[Op]) -> dict[str, object]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.db.server import servers
 from nova.db.server.servers import PlacedServer
+from nova.db.sql.engine import DatabaseUnavailable
+from nova.gathering import Gathering
 from nova.model.server.server_parts import ExternalEvent
 from nova.model.server.servers import ServerOrder
 
@@ -37,6 +39,7 @@ class ExternalEvents:
 
     def __init__(self, deps: Deps, order: Order, extended: Callable[[str, str], None]) -> None:
         self.deps, self._order, self._volume_extended = deps, order, extended
+        self._places = Gathering("events", self._all_places, common=(DatabaseUnavailable,))
         self.takers: Mapping[str, Callable[[ExternalEvent, Any], None]] = {
             "power-update": self._power, "volume-extended": self._extended, "volume-reimaged": self._reimaged,
             **dict.fromkeys(NETWORK_EVENTS, self._network)}
@@ -44,9 +47,13 @@ class ExternalEvents:
     def external_events(self, events: tuple[ExternalEvent, ...]) -> tuple[int, ...]:
         """Return a code for each event, in their order: 200, 400 (the tag is missing), 404 (no such server), 422 (the
         server has no host). One statement for all of them. (Compute API reference, os-server-external-events)"""
-        with self.deps.cell.reading() as tx:
-            rows = servers.places(tx, {event.server_uuid for event in events})
+        rows = self._places({event.server_uuid for event in events})
         return tuple(self._one(event, rows.get(event.server_uuid)) for event in events)
+
+    def _all_places(self, requests: Sequence[set[str]]) -> list[Mapping[str, PlacedServer]]:
+        """Return the places of the servers of several requests, read at once."""
+        with self.deps.cell.reading() as tx:
+            return [servers.places(tx, set().union(*requests))] * len(requests)
 
     def _one(self, event: ExternalEvent, row: PlacedServer | None) -> int:
         code = _code(event, row)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from nova import context, errors
-from nova.conductor.actions.by_name import begin_order
+from nova.conductor.actions.by_name import Requested, begin_orders
 from nova.conductor.actions.shelve import shelve
 from nova.conductor.engine.deps import Deps
 from nova.conductor.queries import request_traces
@@ -20,7 +20,9 @@ from nova.db.quota import ledger
 from nova.db.server import actions, server_groups, server_lists, servers
 from nova.db.server.server_lists import ListedServer, Marker
 from nova.db.server.servers import DetailRow
+from nova.db.server.states import Entry
 from nova.db.sql.engine import Connection, DatabaseUnavailable
+from nova.gathering import Gathering
 from nova.model.flavor.flavors import Flavor
 from nova.model.server.actions import ActionQuery, InstanceAction
 from nova.model.server.servers import (
@@ -48,6 +50,7 @@ class Servers:
         self.deps = deps
         self._matching: Counter[str] = Counter()  # running lists by pattern, by project
         self._lock = threading.Lock()
+        self._begin = Gathering("begin", self._begin_all, common=(DatabaseUnavailable,))
 
     # -- reads
 
@@ -188,8 +191,11 @@ class Servers:
             return shelve(self.deps, order.uuid)
         if order.action != "force_delete" and order.action not in self.deps.runner.workflows:
             raise errors.Bug(f"no workflow is named '{order.action}'")
-        entry = self.deps.cell.transact(lambda tx: begin_order(self.deps, tx, order))
-        self.deps.runner.start([entry])
+        self.deps.runner.start([self._begin(Requested(order, context.current()))])
+
+    def _begin_all(self, requests: Sequence[Requested]) -> list[Entry | errors.NovaError]:
+        """Start the actions that several users ordered at the same time, in one transaction."""
+        return self.deps.cell.transact(lambda tx: begin_orders(self.deps, tx, requests))
 
     def lock_server(self, change: LockChange) -> None:
         """Lock the server, or unlock it with ``by`` None. No effect if a party in ``unless`` has locked it already.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -63,13 +64,15 @@ def claim_of(deps: Deps, op: Op, flavor: Flavor) -> claims.Claim:
 
 
 class SelectHosts(Step):
-    """Ask the scheduler, once for all servers of the request. Makes no changes, so undo does nothing."""
+    """Ask the scheduler, once for all servers of the request, and of concurrent requests that differ only by their
+    servers. Makes no changes, so undo does nothing."""
 
-    uses = ("api", "cell", "cell_uuid", "cells", "scheduler", "settings")
+    uses = ("api", "cell", "cell_uuid", "cells", "scheduler", "settings", "sharing")
     pure, event = True, "schedule_instances"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
-        selections = {one.server_uuid: one for one in deps.scheduler.select_hosts(request_of(deps, ops))}
+        alike = msgspec.json.encode(msgspec.structs.replace(plain_request_of(deps, ops), server_uuids=()))
+        selections = deps.sharing.of("select hosts", functools.partial(_select_all, deps))(ops, alike)
         results: list[Result] = []
         for op in ops:
             selection = selections.get(op.uuid)
@@ -78,6 +81,12 @@ class SelectHosts(Step):
             else:
                 results.append({"hosts": _kept(selection)})
         return results
+
+
+def _select_all(deps: Deps, requests: Sequence[Sequence[Op]]) -> list[Mapping[str, Selection]]:
+    """Ask the scheduler for the servers of several requests that are alike; return the selections by server."""
+    ops = [op for one in requests for op in one]
+    return [{one.server_uuid: one for one in deps.scheduler.select_hosts(request_of(deps, ops))}] * len(requests)
 
 
 def no_valid_host(op: Op, selection: Selection | None) -> errors.NoValidHost:
@@ -183,11 +192,11 @@ class SelectNextHost(Step):
 class ClaimResources(Step):
     """Claim the hosts' resources, in a transaction that locks the providers; undo: release them.
 
-    Servers of one request claim together, across their hosts: a separate transaction for each of a hundred hosts would
-    take a hundred times as long.
+    Servers of one request claim together, across their hosts, and with those of concurrent requests: a separate
+    transaction for each of a hundred hosts would take a hundred times as long.
     """
 
-    uses = ("api", "cell", "cell_uuid", "cells", "feed", "scheduler", "settings")
+    uses = ("api", "cell", "cell_uuid", "cells", "feed", "scheduler", "settings", "sharing")
     per_host = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -196,8 +205,7 @@ class ClaimResources(Step):
 
     def _claim(self, deps: Deps, ops: Sequence[Op]) -> list[Result]:
         wanted = [claim_of(deps, op, op.server.flavor) for op in ops]
-        results, usages = claims.take(deps.api, wanted)
-        deps.feed.after_claims(usages, [op.uuid for op in ops])
+        results, usages = deps.sharing.of("claim", functools.partial(_claim_all, deps))(wanted)
         for op in ops:
             reschedule(deps, op, results[op.uuid])
         return [results[op.uuid] or zones.for_server(deps, op, usages) for op in ops]
@@ -205,6 +213,29 @@ class ClaimResources(Step):
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         epochs, kept = {op.uuid: op.entry.epoch for op in ops}, cleanup_hosts(deps, ops)
         deps.feed.after_release(deps.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
+
+
+class Claimed(NamedTuple):
+    """The results of claims by server, and the usage of all providers that the transaction locked."""
+
+    results: Mapping[str, errors.NovaError | None]
+    usages: Sequence[claims.ProviderUsage]
+
+
+def _claim_all(deps: Deps, requests: Sequence[Sequence[claims.Claim]]) -> list[Claimed]:
+    """Claim for several requests; a repeated claim counts as the first."""
+    found: list[Claimed] = []
+    while len(found) < len(requests):
+        together = [requests[len(found)]]
+        for one in requests[len(found) + 1:]:
+            if sum(map(len, together)) + len(one) > AT_ONCE:
+                break
+            together.append(one)
+        wanted = [claim for one in together for claim in one]
+        claimed = Claimed(*claims.take(deps.api, wanted))
+        deps.feed.after_claims(claimed.usages, [claim.server_uuid for claim in wanted])
+        found += [claimed] * len(together)
+    return found
 
 
 def reschedule(deps: Deps, op: Op, refused: errors.NovaError | None) -> None:
@@ -228,35 +259,48 @@ def reschedule(deps: Deps, op: Op, refused: errors.NovaError | None) -> None:
 class FenceLedger(Step):
     """Raise the epoch in the ledger, so that overtaken operations can claim nothing more."""
 
-    uses = ("api",)
+    uses = ("api", "sharing")
     pure = True  # may be repeated, and is never undone
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         epochs = {op.uuid: op.entry.epoch for op in ops}
-
-        def fence(tx: Connection) -> list[tuple[str, ...]]:
-            ledger.raise_epochs(tx, epochs)
-            return [tuple(one.host for one in ledger.held_by(tx, op.uuid)) for op in ops]
+        held = deps.sharing.of("fence", functools.partial(_fence_all, deps))(epochs)
         # a claim means that a guest may exist: at both ends of a move, and on hosts of abandoned attempts
-        return [{"claimed": held} for held in deps.api.transact(fence)]
+        return [{"claimed": held.get(op.uuid, ())} for op in ops]
+
+
+def _fence_all(deps: Deps, requests: Sequence[Mapping[str, int]]) -> list[Mapping[str, tuple[str, ...]]]:
+    """Raise the epochs of several requests' servers; return the hosts with their claims."""
+    epochs = dict(pair for one in requests for pair in one.items())
+
+    def fence(tx: Connection) -> Mapping[str, tuple[str, ...]]:
+        ledger.raise_epochs(tx, epochs)
+        return ledger.hosts_holding(tx, list(epochs))
+    return [deps.api.transact(fence)] * len(requests)
 
 
 class ReleaseResources(Step):
     """Release the host's resources and the quota, one time. A claim with a pending cleanup stays until the cleanup is
     done."""
 
-    uses = ("api", "cell", "cell_uuid", "cells", "feed")
+    uses = ("api", "cell", "cell_uuid", "cells", "feed", "sharing")
     pure = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
-        epochs, kept = {op.uuid: op.entry.epoch for op in ops}, cleanup_hosts(deps, ops)
-
-        def give_back(tx: Connection) -> list[int]:
-            changed = ledger.release(tx, epochs, kept)
-            ledger.close(tx, epochs)
-            return changed
-        deps.feed.after_release(deps.api.transact(give_back))
+        deps.sharing.of("release", functools.partial(_release_all, deps))(ops)
         return [{} for _ in ops]
+
+
+def _release_all(deps: Deps, requests: Sequence[Sequence[Op]]) -> list[None]:
+    ops = [op for one in requests for op in one]
+    epochs, kept = {op.uuid: op.entry.epoch for op in ops}, cleanup_hosts(deps, ops)
+
+    def give_back(tx: Connection) -> list[int]:
+        changed = ledger.release(tx, epochs, kept)
+        ledger.close(tx, epochs)
+        return changed
+    deps.feed.after_release(deps.api.transact(give_back))
+    return [None] * len(requests)
 
 
 def cleanup_hosts(deps: Deps, ops: Sequence[Op]) -> dict[str, list[str]]:

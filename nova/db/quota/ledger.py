@@ -220,6 +220,17 @@ def held_by(tx: Connection, server_uuid: str) -> list[HoldingHost]:
     return [HoldingHost(row.host, None if row.consumer == server_uuid else row.consumer) for row in rows]
 
 
+def hosts_holding(tx: Connection, server_uuids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return server -> all hosts with allocations for it, at either end of its moves."""
+    host, whose = _host_of.label("host"), sa.func.coalesce(allocations.c.moving, allocations.c.consumer).label("server")
+    found: dict[str, tuple[str, ...]] = {}
+    for row in tx.execute(sa.select(whose, host).join_from(
+            allocations, providers, providers.c.id == allocations.c.provider_id)
+            .where(_held_for(server_uuids)).distinct().order_by(whose, host)):
+        found[row.server] = (*found.get(row.server, ()), row.host)
+    return found
+
+
 def end_overtaken_moves(tx: Connection, server_uuid: str, epoch: int, host: str | None, kept: Sequence[str],
                         back: str = "") -> list[int]:
     """Finish moves that were overtaken: the server keeps its allocations on ``host``, its current host; all others are
@@ -342,14 +353,25 @@ def _give_back(tx: Connection, uuids: Sequence[str]) -> list[int]:
     return changed
 
 
+_CLOSE = (sa.update(ledger).where(ledger.c.server_uuid.in_(sa.bindparam("uuids", expanding=True)),
+                                  ledger.c.epoch <= sa.bindparam("newest"), ledger.c.closed == sa.false())
+          .values(closed=True, closed_at=utc_now()))
+
+
 def close(tx: Connection, epochs: Mapping[str, int]) -> None:
     """Close the rows of deleted servers: frees their quota and removes them from their groups. Rows that are already
     closed, or have a newer epoch, stay unchanged."""
-    closed = []
+    by_epoch: dict[int, list[str]] = {}
     for uuid, epoch in epochs.items():
-        mine = sa.and_(ledger.c.server_uuid == uuid, ledger.c.epoch <= epoch, ledger.c.closed == sa.false())
-        if tx.execute(sa.update(ledger).where(mine).values(closed=True, closed_at=utc_now())).rowcount:
-            closed.append(uuid)
+        by_epoch.setdefault(epoch, []).append(uuid)
+    closed: list[str] = []
+    for epoch, uuids in by_epoch.items():
+        changed = tx.execute(_CLOSE, {"uuids": uuids, "newest": epoch}).rowcount
+        if changed == len(uuids):
+            closed += uuids
+        elif changed:
+            closed += tx.execute(sa.select(ledger.c.server_uuid).where(
+                ledger.c.server_uuid.in_(uuids), ledger.c.epoch <= epoch, ledger.c.closed == sa.true())).scalars()
     if closed:
         server_groups.leave(tx, closed)
 

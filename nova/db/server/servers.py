@@ -24,7 +24,7 @@ from nova.db.models.cell import (
     volume_holders,
 )
 from nova.db.server.server_row import ServerRow
-from nova.db.server.states import ENTRY_COLUMNS, Entry
+from nova.db.server.states import Entry, insert_journal
 from nova.db.sql.statements import delete_keys, insert_all
 from nova.db.sql.types import Columns, later, utc_now
 from nova.model.base import Scope, Time
@@ -107,21 +107,38 @@ def details() -> sa.Select[*tuple[object, ...]]:
     return sa.select(*columns).join_from(servers, services, of_host, isouter=True)
 
 
-def insert(tx: Connection, rows: Sequence[Mapping[str, object]], entries: Sequence[Mapping[str, object]],
-           metadata: Mapping[str, str], tags: Sequence[str]) -> tuple[Entry, ...]:
-    """Insert new servers in BUILD, each with its journal row, metadata and tags; return the journal entries."""
-    insert_all(tx, servers, [{**row, "created_at": utc_now()} for row in rows])
-    insert_all(tx, operations, [{**entry, "started_at": utc_now(), "updated_at": utc_now()} for entry in entries])
-    uuids = [row["uuid"] for row in rows]
+class NewServerRows(NamedTuple):
+    """Servers in BUILD of one request: the columns of their rows and of their journal rows, and the metadata and tags
+    of each."""
+
+    rows: Sequence[Mapping[str, Any]]
+    entries: Sequence[Mapping[str, Any]]
+    metadata: Mapping[str, str]
+    tags: Sequence[str]
+
+    @property
+    def uuids(self) -> list[str]:
+        return [row["uuid"] for row in self.rows]
+
+
+def insert(tx: Connection, requests: Sequence[NewServerRows]) -> list[tuple[Entry, ...]]:
+    """Insert the new servers of some requests; return the journal entries of each request. A fixed number of
+    statements."""
+    insert_all(tx, servers, [{**row, "created_at": utc_now()} for new in requests for row in new.rows])
+    keys = insert_journal(tx, [entry for new in requests for entry in new.entries])
     insert_all(tx, server_metadata, [{"server_uuid": uuid, "key": key, "value": value}
-                                     for uuid in uuids for key, value in metadata.items()])
-    insert_all(tx, server_tags, [{"server_uuid": uuid, "tag": tag} for uuid in uuids for tag in tags])
-    return tuple(Entry(**row._mapping) for row in tx.execute(_ENTRIES, {"uuids": uuids}))
+                                     for new in requests for uuid in new.uuids for key, value in new.metadata.items()])
+    insert_all(tx, server_tags, [{"server_uuid": uuid, "tag": tag}
+                                 for new in requests for uuid in new.uuids for tag in new.tags])
+    return [tuple(_entry(entry, keys[entry["server_uuid"]]) for entry in new.entries) for new in requests]
+
+
+def _entry(columns: Mapping[str, Any], key: int) -> Entry:
+    return Entry(id=key, **{name: value for name, value in columns.items() if name in Entry.__struct_fields__})
 
 
 #: Statements that are built once; ``uuids`` and similar parameters are bound at execution.
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-_ENTRIES = sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid.in_(_UUIDS)).order_by(operations.c.id)
 _ROW = [servers.c[name] for name in ServerRow.__struct_fields__]
 _ROWS = sa.select(*_ROW).where(servers.c.uuid.in_(_UUIDS))
 _LIVE_ROWS = _ROWS.where(servers.c.deleted == 0)

@@ -7,6 +7,7 @@ provide a transaction; the journal row changes in the same one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,8 +16,8 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import operations, servers, services
-from nova.db.sql.statements import by_key, update_where
-from nova.db.sql.types import later, new_key, utc_now
+from nova.db.sql.statements import EachRow, by_key, insert_all, update_each, update_where
+from nova.db.sql.types import later, utc_now
 from nova.model.base import Value
 from nova.model.server.actions import ActionEvent
 from nova.model.server.servers import TERMINATE
@@ -71,37 +72,92 @@ _OVER_A_DELETE = frozenset({"delete", "reset_state"})
 ENTRY_COLUMNS = [operations.c[field] for field in Entry.__struct_fields__]
 
 
-def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
-    """Begin an action on a server: raise its epoch, set its task state, write the journal row.
+class Begun(NamedTuple):
+    """A new operation's entry, and the open entries that it overtook."""
 
-    Returns the new entry and the open entries that it overtook, which it closes. Raises server.WrongState,
-    server.NotFound, server.HalfDestroyed or server.HostForcedDown.
+    entry: Entry
+    overtaken: tuple[Entry, ...]
+
+
+def begin(tx: Connection, what: Begin) -> Begun:
+    """Begin an action on one server; see :func:`begin_all`. Raises the refusal."""
+    [begun] = begin_all(tx, [what])
+    if isinstance(begun, errors.NovaError):
+        raise begun
+    return begun
+
+
+def begin_all(tx: Connection, wanted: Sequence[Begin]) -> list[Begun | errors.NovaError]:
+    """Begin actions on servers, each on another one: raise their epochs, set their task states, write the journal rows,
+    and close the open entries that they overtake.
+
+    A fixed number of statements for each action, whatever the number of servers. The result of a refused one, which
+    changes nothing, is server.WrongState, server.NotFound, server.HalfDestroyed or server.HostForcedDown.
     """
-    row = _locked(tx, what.server_uuid)
+    rows = _locked(tx, [what.server_uuid for what in wanted])
+    refused = {what.server_uuid: _refusal(what, rows.get(what.server_uuid)) for what in wanted}
+    allowed = [what for what in wanted if refused[what.server_uuid] is None]
+    begun: dict[str, Begun] = {}
+    if allowed:
+        epochs = {what.server_uuid: rows[what.server_uuid].epoch + 1 for what in allowed}
+        _raise_epochs(tx, allowed, epochs)
+        overtaken = _overtake(tx, list(epochs))
+        begun = {entry.server_uuid: Begun(entry, overtaken.get(entry.server_uuid, ()))
+                 for entry in _write_begun(tx, allowed, epochs)}
+    return [refused[what.server_uuid] or begun[what.server_uuid] for what in wanted]
+
+
+def _refusal(what: Begin, row: _State | None) -> errors.NovaError | None:
+    if row is None:
+        return errors.server.NotFound(server=what.server_uuid)
     if row.destroying and what.action.name != "delete" and not _only_to_error(what):
-        raise errors.server.HalfDestroyed(server=what.server_uuid)
+        return errors.server.HalfDestroyed(server=what.server_uuid)
     why = refusal(what.action, row.vm_state, row.task_state, row.launched_at is not None)
     if why is None and row.task_state is TaskState.DELETING and what.action.name not in _OVER_A_DELETE:
         why = StateConflict("task_state", row.task_state.value)
+    name = API_NAMES.get(what.action.name, what.action.name)
     if why is not None:
-        raise errors.server.WrongState(action=API_NAMES.get(what.action.name, what.action.name),
-                                       server=what.server_uuid, attribute=why.attribute, value=why.value)
+        return errors.server.WrongState(action=name, server=what.server_uuid, attribute=why.attribute, value=why.value)
     if row.host_forced_down and what.action.name in ON_ITS_HOST:
-        raise errors.server.HostForcedDown(action=API_NAMES.get(what.action.name, what.action.name),
-                                           server=what.server_uuid)
-    epoch = row.epoch + 1
-    task = what.action.task.value if what.action.task else None
-    values = {"epoch": epoch, "task_state": task, "updated_at": utc_now()}
-    if what.action.name in ENDS_CONSOLES:
-        values["console_epoch"] = epoch
-    update_where(tx, servers, {"uuid": what.server_uuid}, values)
-    overtaken = _overtake(tx, what.server_uuid)
-    fields: dict[str, Any] = {
-        "server_uuid": what.server_uuid, "action": what.action.name, "epoch": epoch, "step": what.step,
-        "runner_id": what.runner_id, "arguments": what.arguments, "data": {}, "history": (),
-        "request_id": what.request_id, "user_id": what.user_id, "project_id": what.project_id}
-    key = tx.execute(sa.insert(operations).values(**fields, started_at=utc_now(), updated_at=utc_now()))
-    return Entry(id=new_key(key), **fields), overtaken
+        return errors.server.HostForcedDown(action=name, server=what.server_uuid)
+    return None
+
+
+def _raise_epochs(tx: Connection, wanted: Sequence[Begin], epochs: Mapping[str, int]) -> None:
+    alike: dict[tuple[str | None, bool], list[str]] = {}
+    for what in wanted:
+        task = what.action.task.value if what.action.task else None
+        alike.setdefault((task, what.action.name in ENDS_CONSOLES), []).append(what.server_uuid)
+    for (task, ends_consoles), uuids in alike.items():
+        names = ("epoch", "console_epoch") if ends_consoles else ("epoch",)
+        same = {"task_state": task, "updated_at": utc_now()}
+        if len(uuids) == 1:
+            update_where(tx, servers, {"uuid": uuids[0]}, {**dict.fromkeys(names, epochs[uuids[0]]), **same})
+        else:
+            update_each(tx, servers, EachRow("uuid", uuids, {}, {}, same, dict.fromkeys(names, epochs)))
+
+
+def _write_begun(tx: Connection, wanted: Sequence[Begin], epochs: Mapping[str, int]) -> list[Entry]:
+    fields: list[dict[str, Any]] = [
+        {"server_uuid": what.server_uuid, "action": what.action.name, "epoch": epochs[what.server_uuid],
+         "step": what.step, "runner_id": what.runner_id, "arguments": what.arguments, "data": {}, "history": (),
+         "request_id": what.request_id, "user_id": what.user_id, "project_id": what.project_id} for what in wanted]
+    keys = insert_journal(tx, [{**one, "direction": "do", "attempt": 1} for one in fields])
+    return [Entry(id=keys[one["server_uuid"]], **one) for one in fields]
+
+
+_NEW = sa.select(operations.c.server_uuid, operations.c.id).where(
+    operations.c.server_uuid.in_(sa.bindparam("uuids", expanding=True)), operations.c.finished_at.is_(None))
+
+
+def insert_journal(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Insert open journal rows, each of another server without one; return their keys by the servers' UUIDs."""
+    if not rows:
+        return {}
+    key = insert_all(tx, operations, [{**row, "started_at": utc_now(), "updated_at": utc_now()} for row in rows])
+    if key is not None:
+        return {rows[0]["server_uuid"]: key}
+    return {row.server_uuid: row.id for row in tx.execute(_NEW, {"uuids": [one["server_uuid"] for one in rows]})}
 
 
 def _only_to_error(what: Begin) -> bool:
@@ -111,19 +167,17 @@ def _only_to_error(what: Begin) -> bool:
 _FORCED_DOWN = sa.select(sa.func.count()).where(
     services.c.host == servers.c.host, services.c.binary == "nova-compute", services.c.deleted == 0,
     services.c.forced_down == sa.true()).scalar_subquery().label("forced_down")
-_LOCKED = (sa.select(servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at, servers.c.memo,
-                     _FORCED_DOWN)
-           .where(servers.c.uuid == sa.bindparam("uuid"), servers.c.deleted == 0).with_for_update())
+_LOCKED = (sa.select(servers.c.uuid, servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at,
+                     servers.c.memo, _FORCED_DOWN)
+           .where(servers.c.uuid.in_(sa.bindparam("uuids", expanding=True)), servers.c.deleted == 0)
+           .order_by(servers.c.uuid).with_for_update())
 
 
-def _locked(tx: Connection, uuid: str) -> _State:
-    found = tx.execute(_LOCKED, {"uuid": uuid}).one_or_none()
-    if found is None:
-        raise errors.server.NotFound(server=uuid)
-    task_state = TaskState(found.task_state) if found.task_state else None
-    destroying = found.memo is not None and found.memo.destroying
-    return _State(found.epoch, VmState(found.vm_state), task_state, found.launched_at, destroying,
-                  bool(found.forced_down))
+def _locked(tx: Connection, uuids: Sequence[str]) -> dict[str, _State]:
+    """Return the states of those of the servers that exist, locked in the order of their UUIDs."""
+    return {row.uuid: _State(row.epoch, VmState(row.vm_state), TaskState(row.task_state) if row.task_state else None,
+                             row.launched_at, row.memo is not None and row.memo.destroying, bool(row.forced_down))
+            for row in tx.execute(_LOCKED, {"uuids": list(uuids)})}
 
 
 class _State(NamedTuple):
@@ -143,15 +197,22 @@ def remembers(journal: sa.FromClause) -> sa.ColumnElement[bool]:
                   sa.and_(journal.c.action == "delete", journal.c.outcome == "error"))
 
 
-def _overtake(tx: Connection, uuid: str) -> tuple[Entry, ...]:
-    """Close the server's open operations; return them, and the entries that carry over data of overtaken operations."""
-    rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(
-        operations.c.server_uuid == uuid, sa.or_(operations.c.finished_at.is_(None), remembers(operations)))).all()
-    if rows:
-        tx.execute(sa.update(operations).where(operations.c.id.in_([row.id for row in rows]),
-                                               operations.c.finished_at.is_(None))
+_OVERTAKEN = sa.select(*ENTRY_COLUMNS).where(
+    operations.c.server_uuid.in_(sa.bindparam("uuids", expanding=True)),
+    sa.or_(operations.c.finished_at.is_(None), remembers(operations)))
+
+
+def _overtake(tx: Connection, uuids: Sequence[str]) -> dict[str, tuple[Entry, ...]]:
+    """Close the servers' open operations; return them, and the entries that carry over data of overtaken operations, by
+    server."""
+    found: dict[str, tuple[Entry, ...]] = {}
+    for row in tx.execute(_OVERTAKEN, {"uuids": list(uuids)}):
+        found[row.server_uuid] = (*found.get(row.server_uuid, ()), Entry(**row._mapping))
+    if found:
+        ids = [entry.id for entries in found.values() for entry in entries]
+        tx.execute(sa.update(operations).where(operations.c.id.in_(ids), operations.c.finished_at.is_(None))
                    .values(finished_at=utc_now(), updated_at=utc_now(), outcome="overtaken"))
-    return tuple(Entry(**row._mapping) for row in rows)
+    return found
 
 
 def remember(tx: Connection, entry: Entry, overtaken: Sequence[Entry]) -> Entry:
@@ -184,32 +245,67 @@ def argue(tx: Connection, entry: Entry, arguments: Mapping[str, object]) -> Entr
     return msgspec.structs.replace(entry, arguments=merged)
 
 
-def advance(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, object]) -> None:
-    """Write the entries' new step, data and history, and ``changes`` (such as task_state) on their servers.
+class Change(NamedTuple):
+    """A change of operations: their entries with the new step, data and history, and new ``values`` (such as
+    task_state) of columns of their servers' rows; a :class:`PerServer` for values that differ."""
 
-    Two statements for any number of entries. Raises Overtaken, before any entry is written, if one of them no longer
-    owns its server.
+    entries: Sequence[Entry]
+    values: Mapping[str, object]
+
+
+def advance(tx: Connection, *changes: Change) -> None:
+    """Write the progress of operations.
+
+    One statement for the entries, and one for each set of changed columns, whatever their number. Raises Overtaken,
+    before any entry is written, if one of them no longer owns its server.
     """
-    _write_servers(tx, entries, {**changes, "updated_at": utc_now()})
-    _write_entries(tx, entries, {})
+    _write_servers(tx, changes, {"updated_at": utc_now()})
+    _write_entries(tx, [entry for change in changes for entry in change.entries], {})
 
 
-def finish(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, object], outcome: str,
-           faults: Mapping[int, str] | None = None) -> None:
+def finish(tx: Connection, changes: Sequence[Change], outcome: str, faults: Mapping[int, str] | None = None) -> None:
     """Finish the entries' operations: write the final states on their servers, and outcome and fault text (by entry id)
     here."""
-    _write_servers(tx, entries, {"task_state": None, "progress": 0, **changes, "updated_at": utc_now()})
+    final = [change._replace(values={"task_state": None, "progress": 0, **change.values}) for change in changes]
+    _write_servers(tx, final, {"updated_at": utc_now()})
     extra: dict[str, Any] = {"outcome": outcome, "finished_at": utc_now()}
+    entries = [entry for change in changes for entry in change.entries]
     if faults:
-        extra["fault"] = by_key(operations.c.id, faults, operations.c.fault)
-    _write_entries(tx, entries, extra)
+        _write_entries(tx, entries, extra, {"fault": faults})
+    else:
+        _write_entries(tx, entries, extra)
 
 
-def _write_servers(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, object]) -> None:
-    pairs = [(entry.server_uuid, entry.epoch) for entry in entries]
-    changed = _write_server(tx, entries[0], changes) if len(entries) == 1 else _write_several(tx, pairs, changes)
-    if changed != len(pairs):
-        raise errors.Overtaken(f"{len(pairs) - changed} of {len(pairs)} servers have a newer owner")
+def _write_servers(tx: Connection, changes: Sequence[Change], also: Mapping[str, object]) -> None:
+    alike: dict[tuple[str, ...], list[Change]] = {}
+    for change in changes:
+        alike.setdefault(tuple(sorted(change.values)), []).append(change)
+    for columns, group in alike.items():
+        entries = [entry for change in group for entry in change.entries]
+        if len(entries) == 1:
+            changed = _write_server(tx, entries[0], {**group[0].values, **also})
+        else:
+            changed = _write_several(tx, entries, {**{name: _merged(name, group) for name in columns}, **also})
+        if changed != len(entries):
+            raise errors.Overtaken(f"{len(entries) - changed} of {len(entries)} servers have a newer owner")
+
+
+def _merged(name: str, changes: Sequence[Change]) -> object:
+    """Return the value of a column for all changes: the one that they share, or each server's own."""
+    values = [change.values[name] for change in changes]
+    if all(_same(value, values[0]) for value in values[1:]):
+        return values[0]
+    merged = PerServer()
+    for change, value in zip(changes, values, strict=True):
+        own = value if isinstance(value, PerServer) else {entry.server_uuid: value for entry in change.entries}
+        merged.update(own)
+    return merged
+
+
+def _same(value: object, other: object) -> bool:
+    if isinstance(value, sa.ClauseElement):
+        return value is other or (isinstance(value, utc_now) and isinstance(other, utc_now))
+    return not isinstance(value, PerServer) and not isinstance(other, sa.ClauseElement | PerServer) and value == other
 
 
 def _write_server(tx: Connection, entry: Entry, changes: Mapping[str, object]) -> int:
@@ -218,31 +314,27 @@ def _write_server(tx: Connection, entry: Entry, changes: Mapping[str, object]) -
     return update_where(tx, servers, {"uuid": entry.server_uuid, "epoch": entry.epoch, "deleted": 0}, values)
 
 
-def _write_several(tx: Connection, pairs: Sequence[tuple[str, int]], changes: Mapping[str, object]) -> int:
-    per_server = {name: by_key(servers.c.uuid, value, servers.c[name]) if isinstance(value, PerServer) else value
-                  for name, value in changes.items()}
-    epochs = {epoch for _uuid, epoch in pairs}
-    if len(epochs) == 1:
-        mine = sa.and_(servers.c.uuid.in_([uuid for uuid, _ in pairs]), servers.c.epoch == epochs.pop())
-    else:
-        mine = sa.tuple_(servers.c.uuid, servers.c.epoch).in_(pairs)
+def _write_several(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, object]) -> int:
+    uuids = [entry.server_uuid for entry in entries]
+    own = {name: value for name, value in changes.items() if isinstance(value, PerServer)}
     # microseconds in updated_at make every matched row a changed row, in any driver's count
-    return tx.execute(sa.update(servers).where(mine, servers.c.deleted == 0).values(**per_server)).rowcount
+    return update_each(tx, servers, EachRow(
+        "uuid", uuids, {"deleted": 0}, {"epoch": {entry.server_uuid: entry.epoch for entry in entries}},
+        {name: value for name, value in changes.items() if name not in own}, own))
 
 
-def _write_entries(tx: Connection, entries: Sequence[Entry], extra: Mapping[str, object]) -> None:
+def _write_entries(tx: Connection, entries: Sequence[Entry], same: Mapping[str, object],
+                   own: Mapping[str, Mapping[int, object]] = MappingProxyType({})) -> None:
     columns = ("step", "direction", "attempt", "data", "history")
     if len(entries) == 1:
-        own = {name: getattr(entries[0], name) for name in columns}
-        update_where(tx, operations, {"id": entries[0].id}, {**own, **extra, "updated_at": utc_now()})
+        [entry] = entries
+        fields = {name: getattr(entry, name) for name in columns}
+        given = {name: values[entry.id] for name, values in own.items()}
+        update_where(tx, operations, {"id": entry.id}, {**fields, **given, **same, "updated_at": utc_now()})
         return
-    values: dict[str, Any] = {}
-    for name in columns:
-        by_id = {entry.id: getattr(entry, name) for entry in entries}
-        same = len({repr(value) for value in by_id.values()}) == 1
-        values[name] = next(iter(by_id.values())) if same else by_key(operations.c.id, by_id, operations.c[name])
-    tx.execute(sa.update(operations).where(operations.c.id.in_([entry.id for entry in entries]))
-               .values(**values, **extra, updated_at=utc_now()))
+    each = {name: {entry.id: getattr(entry, name) for entry in entries} for name in columns}
+    update_each(tx, operations, EachRow("id", [entry.id for entry in entries], {}, {},
+                                        {**same, "updated_at": utc_now()}, {**each, **own}))
 
 
 class PerServer(dict[str, Any]):
@@ -392,7 +484,7 @@ def fence_unreachable_host(tx: Connection, entry: Entry) -> Entry:
     """Raise the epoch of an operation that continues without a lost host, so that orders sent to that host may not
     proceed. Raises Overtaken if the entry no longer owns the server."""
     newer = msgspec.structs.replace(entry, epoch=entry.epoch + 1)
-    _write_servers(tx, [entry], {"epoch": newer.epoch, "updated_at": utc_now()})
+    _write_servers(tx, [Change([entry], {"epoch": newer.epoch})], {"updated_at": utc_now()})
     tx.execute(sa.update(operations).where(operations.c.id == entry.id).values(epoch=newer.epoch,
                                                                               updated_at=utc_now()))
     return newer

@@ -93,23 +93,95 @@ def update_where(tx: Connection, table: sa.Table, equal: Mapping[str, object], c
     return tx.execute(_update(table, tuple(equal), shape), parameters).rowcount
 
 
+class _Each(NamedTuple):
+    """The shape of an update of several rows by key. ``size``: the number of keys, filled up by repeating the last one.
+    ``own``: the columns with values of each row's own, and whether every row has one."""
+
+    size: int
+    equal: tuple[str, ...]
+    guards: tuple[str, ...]
+    same: Shape
+    own: tuple[tuple[str, bool], ...]
+
+
+@functools.cache
+def _update_each(table: sa.Table, key: str, each: _Each) -> sa.Update:
+    column = table.c[key]
+    keys = [sa.bindparam(f"key_{index}", type_=column.type) for index in range(each.size)]
+
+    def of_row(name: str, kind: str, complete: bool = True) -> sa.ColumnElement[Any]:
+        of = keys if complete else [sa.bindparam(f"key_{name}_{index}", type_=column.type)
+                                    for index in range(each.size)]
+        whens = [(column == of[index], sa.bindparam(f"{kind}_{name}_{index}", type_=table.c[name].type))
+                 for index in range(each.size)]
+        return sa.case(*whens, else_=table.c[name])
+    mine = [column.in_(keys), *(table.c[name] == sa.bindparam(f"is_{name}", type_=table.c[name].type)
+                                for name in each.equal),
+            *(table.c[name] == of_row(name, "is") for name in each.guards)]
+    values = {name: of_row(name, "new", complete) for name, complete in each.own}
+    return sa.update(table).where(*mine).values(**_assignments(table, each.same), **values)
+
+
+class EachRow(NamedTuple):
+    """An update of several rows by the unique column ``key``. ``equal``: column -> the value that every row must have;
+    ``guards``: column -> the value that each row must have, by its key; ``same``: changes of every row; ``own``: column
+    -> new values by key, unchanged where there is none."""
+
+    key: str
+    keys: Sequence[object]
+    equal: Mapping[str, object]
+    guards: Mapping[str, Mapping[object, object]]
+    same: Mapping[str, object]
+    own: Mapping[str, Mapping[object, object]]
+
+
+def update_each(tx: Connection, table: sa.Table, rows: EachRow) -> int:
+    """UPDATE some rows, each with values of its own, in one statement of a recurring shape; return the number of rows
+    matched."""
+    parts = split(rows.same)
+    assert parts is not None, f"a change of {table.name} has a value that is not supported in this UPDATE"
+    shape, bound = parts
+    size = 1 << (len(rows.keys) - 1).bit_length()
+    filled = list(enumerate([*rows.keys, *([rows.keys[-1]] * (size - len(rows.keys)))]))
+    parameters: dict[str, object] = {f"new_{name}": value for name, value in bound.items()}
+    parameters |= {f"is_{name}": value for name, value in rows.equal.items()}
+    parameters |= {f"key_{index}": key for index, key in filled}
+    for name, values in rows.guards.items():
+        parameters |= {f"is_{name}_{index}": values[key] for index, key in filled}
+    own = []
+    for name, values in rows.own.items():
+        own.append((name, complete := len(values) >= len(rows.keys)))
+        parameters |= {f"new_{name}_{index}": values.get(key) for index, key in filled}
+        if not complete:  # no key equals NULL
+            parameters |= {f"key_{name}_{index}": key if key in values else None for index, key in filled}
+    each = _Each(size, tuple(rows.equal), tuple(rows.guards), shape, tuple(own))
+    return tx.execute(_update_each(table, rows.key, each), parameters).rowcount
+
+
 @functools.cache
 def _insert(table: sa.Table, shape: Shape) -> sa.Insert:
     return sa.insert(table).values(**_assignments(table, shape))
 
 
-def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, object]]) -> None:
-    """Insert rows of one shape, in as few INSERT statements as the driver can make; none if ``rows`` is empty.
+def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, object]]) -> int | None:
+    """Insert rows of one shape, in as few INSERT statements as the driver can make; none if ``rows`` is empty. Returns
+    the key that the database generated for a single row; None for several, or a table without one.
 
     Computed values (``utc_now()``) are those of the first row.
     """
     if not rows:
-        return
+        return None
     complete = [_complete(table, row) for row in rows]
     parts = split(complete[0])
     assert parts is not None, f"a row of {table.name} has a value that is not supported in an INSERT"
+    assert all(row.keys() == complete[0].keys() for row in complete), f"rows of {table.name} have different columns"
     shape, _bound = parts
-    tx.execute(_insert(table, shape), [{f"new_{name}": row[name] for name in shape.bound} for row in complete])
+    bound = [{f"new_{name}": row[name] for name in shape.bound} for row in complete]
+    if len(bound) > 1:
+        tx.execute(_insert(table, shape), bound)
+        return None
+    key = tx.execute(_insert(table, shape), bound[0]).inserted_primary_key
+    return int(key[0]) if key and isinstance(key[0], int) else None
 
 
 def _complete(table: sa.Table, row: Mapping[str, object]) -> dict[str, object]:

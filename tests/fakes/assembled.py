@@ -1,0 +1,42 @@
+"""Groups of a wanted size: callers of :class:`nova.gathering.Gathering` wait for each other, for a moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import Any
+
+import pytest
+
+from nova.gathering import Gathering, _Call, _Queue
+
+HOLD_S = 0.3  # without the wanted number of callers: an execution of as many as there are
+
+
+def assemble(monkeypatch: pytest.MonkeyPatch, size: int, hold_s: float = HOLD_S) -> Counter[int]:
+    """Let callers wait until ``size`` of them share an execution. Returns how often executions of each size were
+    made."""
+    made: Counter[int] = Counter()
+    execute = Gathering._execute
+
+    def call(self: Gathering[Any, Any], item: Any, key: Hashable = None) -> Any:
+        mine: _Call[Any, Any] = _Call(item)
+        with self._lock:
+            queue = self._queues.setdefault(key, _Queue())
+            queue.waiting.append(mine)
+            if len(queue.waiting) >= size:
+                queue.executions += 1
+                [*others, _last] = queue.next(size)
+                mine.batch = [mine, *others]
+        if mine.batch is None and not mine.turn.wait(hold_s):
+            self._lose_patience(queue, mine)
+        if mine.batch is not None:
+            self._execute(key, queue, mine.batch)
+        return mine.outcome(self._act)
+
+    def counted(self: Gathering[Any, Any], key: Hashable, queue: Any, batch: list[Any]) -> None:
+        made[len(batch)] += 1
+        execute(self, key, queue, batch)
+    monkeypatch.setattr(Gathering, "__call__", call)
+    monkeypatch.setattr(Gathering, "_execute", counted)
+    return made
