@@ -129,20 +129,21 @@ class ConductorListener(amqpdriver.AMQPListener):
     message_cls = HostCall
 
     def __init__(self, driver: HostsDriver, conn: HostsConnection) -> None:
-        self.unsettled, self._idle_s = 0, IDLE_S
+        self.unsettled = 0
         self._hosts: frozenset[str] = frozenset()  # the driver's hosts at the last check
         self._consumers: dict[str, CallsConsumer] = {}
         super().__init__(driver, conn)
+        conn.shortest_wait_s = SETTLE_S
         self._message_operations_handler = _Tasks(self._keep_consumers)
 
     @property
     def _current_timeout(self) -> float:
         """Seconds that the library waits for a message before it runs other tasks."""
-        return SETTLE_S if self.unsettled or self.driver.hosts is not self._hosts else self._idle_s
+        return SETTLE_S if self.unsettled or self.driver.hosts is not self._hosts else IDLE_S
 
     @_current_timeout.setter
-    def _current_timeout(self, seconds: float) -> None:
-        self._idle_s = min(seconds, IDLE_S)
+    def _current_timeout(self, _seconds: float) -> None:
+        """Ignore the library's poll, which is much shorter after each message: all tasks here are of unsettled ones."""
 
     def __call__(self, message: Message) -> None:
         arrived = Arrived(message)

@@ -1,8 +1,11 @@
-"""Publishing to exchanges that another user has declared.
+"""Connections that publish to exchanges that another user has declared, and that wait for messages without a poll.
 
 By default, the library declares each exchange that it publishes to, for which a broker user needs the right to delete
 it, too. It also treats errors that it does not know as a lost connection: a full queue, or a routing key that the user
 may not write to.
+
+After each message, the library polls at short intervals for tasks of other threads, such as acknowledgements. Calls and
+replies are acknowledged when they arrive, so that nothing waits for such a poll.
 """
 
 from __future__ import annotations
@@ -13,6 +16,9 @@ import kombu
 import oslo_messaging
 from amqp.exceptions import AccessRefused, MessageNacked, NotFound
 from oslo_messaging._drivers import amqp, impl_rabbit
+
+#: Seconds of one wait for messages. It ends sooner with a message, and within a second with a stop.
+WAIT_S = 5.0
 
 
 class QueueFull(oslo_messaging.MessageUndeliverable):
@@ -25,7 +31,14 @@ def topic_exchange(name: str, passive: bool) -> kombu.Exchange:
 
 
 class PassivePublisher(impl_rabbit.Connection):
-    """A connection that can publish without declaring exchanges."""
+    """A connection that can publish without declaring exchanges. ``shortest_wait_s``: a wait for messages takes at
+    least as long, if none arrives."""
+
+    shortest_wait_s = WAIT_S
+
+    def consume(self, timeout: float | None = None) -> None:
+        """Wait for a message. Raises the library's Timeout after ``timeout`` seconds, or the shortest wait."""
+        super().consume(None if timeout is None else max(timeout, self.shortest_wait_s))
 
     def publish_to(self, name: str, key: str, msg: Mapping[str, object], timeout: float | None = None,
                    retry: int | None = None, at_least_once: bool = True) -> None:
