@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 import oslo_messaging
 from oslo_messaging._drivers import amqpdriver, impl_rabbit
-from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 
 from nova import concurrency, errors, failures
 from nova.rpc import codec
 from nova.rpc.answers import IncomingCall
+from nova.rpc.dispatching import DirectDispatcher
 from nova.rpc.host_rights import owner_of
 from nova.rpc.rpc_watchdog import ECHO
 from nova.rpc.server import Receiver
@@ -165,12 +165,12 @@ class ConductorListener(amqpdriver.AMQPListener):
         self._hosts = hosts
 
 
-class ConductorDispatcher(oslo_dispatcher.RPCDispatcher):
+class ConductorDispatcher(DirectDispatcher):
     """The dispatcher of proven messages. ``endpoint``: receives each message with the key that proves it. ``clock``: in
     seconds."""
 
     def __init__(self, endpoint: object, receiver: Receiver, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__([endpoint], None, oslo_dispatcher.DefaultRPCAccessPolicy)
+        super().__init__([endpoint], receiver.contract.methods)
         self._receiver, self._unproven = receiver, PerSecond(clock)
 
     def dispatch(self, incoming: HostCall) -> object:

@@ -26,6 +26,7 @@ from nova.rpc.bus import AnyBus, Asking, Serving, names_of
 from nova.rpc.client import Peers
 from nova.rpc.conductor_listener import ConductorDispatcher
 from nova.rpc.control_driver import ControlDriver, ProbedDriver
+from nova.rpc.dispatching import DirectDispatcher
 from nova.rpc.hosts_driver import HostsDriver, MissingExchange
 from nova.rpc.hosts_url import CONFIGURED, OWN, SHARED, HostsBroker, hosts_url, hosts_url_option, shared_url
 from nova.rpc.interface import Contract, Method
@@ -138,10 +139,12 @@ class Bus(AnyBus):
     def _serving(self, contract: type[Contract], receiver: Receiver, pool_size: int) -> Serving:
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
                                        server=self.host)
-        endpoints = [_Endpoint(contract, receiver, self.watchdog), Probed(contract.topic)]
+        dispatcher = DirectDispatcher([_Endpoint(contract, receiver, self.watchdog), Probed(contract.topic)],
+                                      contract.methods)
         metrics.RPC_SLOTS.labels(contract.__name__).inc(pool_size)
-        server: Serving = oslo_messaging.get_rpc_server(self.transport, target, endpoints, executor=None,
+        server: Serving = oslo_messaging.get_rpc_server(self.transport, target, dispatcher.endpoints, executor=None,
                                                         access_policy=oslo_dispatcher.DefaultRPCAccessPolicy)
+        server.dispatcher = dispatcher  # type: ignore[attr-defined]
         server.conf.set_override("executor_thread_pool_size", pool_size)  # type: ignore[attr-defined]
         return server
 
