@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import pwd
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+#: New objects before the youngest ones are searched for garbage, and its searches before those of the older ones.
+COLLECTIONS = (10_000, 20, 20)
+
 
 class DaemonService(Protocol):
     """Work of one process. ``start`` returns once it serves; ``stop`` drains for at most ``seconds``."""
@@ -28,6 +32,16 @@ class DaemonService(Protocol):
 
     def stop(self, seconds: float) -> None:
         """Accept no new work and let running work end; return after ``seconds`` at the latest."""
+
+
+def collect_seldom() -> None:
+    """Let the garbage collector search less often, and only in objects made after the start.
+
+    A service has hundreds of thousands of objects that stay. A large answer creates tens of thousands, which are freed
+    without a search; with Python's default of 700, a list of 1,000 servers took a fifth longer.
+    """
+    gc.freeze()
+    gc.set_threshold(*COLLECTIONS)
 
 
 def not_its_file(error: Exception) -> errors.NovaError | None:
@@ -55,6 +69,7 @@ class Start:
         try:
             service = make(index)
             service.start()
+            collect_seldom()
             self.service = service
         except errors.NovaError as error:
             self._refused(binary, error)

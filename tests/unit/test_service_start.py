@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nova import errors
+from nova import errors, service_start
 from nova.service_start import Start
 
 
@@ -59,3 +59,19 @@ def test_start_when_nobody_foresaw_the_failure_then_the_last_line_names_it_and_s
     line = last_line(KeyError("odd"), caplog)
     assert line.startswith("nova-compute cannot start: KeyError: 'odd'.") and "report it" in line
     assert said(caplog)[0].exc_info
+
+
+class Working(Failing):
+    def start(self) -> None:
+        """Start at once."""
+
+
+def test_start_when_the_service_works_then_garbage_is_collected_seldom(monkeypatch):
+    calls: list[object] = []
+    monkeypatch.setattr(service_start.gc, "freeze", lambda: calls.append("frozen"))
+    monkeypatch.setattr(service_start.gc, "set_threshold", lambda *counts: calls.append(counts))
+    begun = Start(SimpleNamespace(), "nova-compute", lambda index: Working(ValueError()), 0)
+    until = time.monotonic() + 5
+    while not begun.over and time.monotonic() < until:
+        time.sleep(0.001)
+    assert begun.service and calls == ["frozen", service_start.COLLECTIONS]
