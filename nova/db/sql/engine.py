@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import functools
 import logging
 import random
@@ -254,10 +255,26 @@ def _make(url: str, options: Mapping[str, int], impatient: bool = False) -> Engi
         engine = sa.create_engine(url, connect_args={"timeout": 30}, **always)
         _configure_sqlite(engine)
         return engine
-    engine = sa.create_engine(url, pool_timeout=60, pool_use_lifo=True, connect_args=_patience(url, impatient),
-                              **always, **options)
+    engine = sa.create_engine(url, pool_timeout=60, pool_use_lifo=True,
+                              connect_args={**_patience(url, impatient), **_conversions(url)}, **always, **options)
     _configure_server(engine)
     return engine
+
+
+def _conversions(url: str) -> dict[str, Mapping[object, object]]:
+    """Return the option of PyMySQL for conversions, with its own except for times: it parses them by a regular
+    expression, which takes twelve times as long."""
+    if url.split("://", 1)[0] not in _ANSWER_TIMEOUTS:
+        return {}
+    from pymysql.constants import FIELD_TYPE
+    from pymysql.converters import conversions, convert_datetime
+
+    def moment(text: str) -> object:
+        try:
+            return datetime.datetime.fromisoformat(text)
+        except ValueError:  # MariaDB's time 0000-00-00, for example
+            return convert_datetime(text)
+    return {"conv": {**conversions, FIELD_TYPE.DATETIME: moment, FIELD_TYPE.TIMESTAMP: moment}}
 
 
 def _patience(url: str, impatient: bool) -> dict[str, int]:
