@@ -144,11 +144,9 @@ class Servers:
         """Return the servers with their metadata and tags: one more statement for all rows together."""
         metadata, tags = servers.children(tx, [row.uuid for row in rows])
         template = self.deps.settings.instance_name_template
-        found = []
-        for row in rows:
-            one = servers.detail(row, metadata.get(row.uuid, {}), tags.get(row.uuid, ()), template)
-            found.append(msgspec.structs.replace(one, host_status=self._host_status(row)) if row.host else one)
-        return found
+        return [servers.detail(row, (metadata.get(row.uuid, {}), tags.get(row.uuid, ())), template,
+                               self._host_status(row) if row.host else "")
+                for row in rows]
 
     def _host_status(self, row: DetailRow) -> str:
         """Return the status of the server's host; empty if no nova-compute is registered there."""

@@ -244,10 +244,17 @@ def within(query: sa.Select[*Columns], scope: Scope) -> sa.Select[*Columns]:
     return query
 
 
-_CHILDREN = sa.union_all(
-    sa.select(server_metadata.c.server_uuid, server_metadata.c.key, server_metadata.c.value)
-    .where(server_metadata.c.server_uuid.in_(_UUIDS)),
-    sa.select(server_tags.c.server_uuid, server_tags.c.tag, sa.null()).where(server_tags.c.server_uuid.in_(_UUIDS)))
+def _children(of: Callable[[sa.Column[str]], sa.ColumnElement[bool]]
+              ) -> sa.CompoundSelect[*tuple[str, str, str | None]]:
+    return sa.union_all(
+        sa.select(server_metadata.c.server_uuid, server_metadata.c.key, server_metadata.c.value)
+        .where(of(server_metadata.c.server_uuid)),
+        sa.select(server_tags.c.server_uuid, server_tags.c.tag, sa.null()).where(of(server_tags.c.server_uuid)))
+
+
+#: For one server, a statement without IN: its text is ready, while an expanded list is compiled at each execution.
+_CHILDREN = _children(lambda column: column.in_(_UUIDS))
+_CHILDREN_OF_ONE = _children(lambda column: column == sa.bindparam("wanted", type_=servers.c.uuid.type))
 
 
 def children(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
@@ -256,7 +263,9 @@ def children(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, dict[str, 
         return {}, {}
     metadata: dict[str, dict[str, str]] = {}
     tags: dict[str, list[str]] = {}
-    for uuid, key, value in tx.execute(_CHILDREN, {"uuids": list(uuids)}):
+    found = (tx.execute(_CHILDREN_OF_ONE, {"wanted": uuids[0]}) if len(uuids) == 1
+             else tx.execute(_CHILDREN, {"uuids": list(uuids)}))
+    for uuid, key, value in found:
         if value is None:
             tags.setdefault(uuid, []).append(key)
         else:
@@ -264,8 +273,10 @@ def children(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, dict[str, 
     return metadata, tags
 
 
-def detail(row: DetailRow, metadata: Mapping[str, str], tags: Sequence[str], template: str) -> ServerDetail:
-    """Return the value of a row of :func:`details` with its metadata and tags; the caller adds the host's status."""
+def detail(row: DetailRow, children: tuple[Mapping[str, str], Sequence[str]], template: str, host_status: str
+           ) -> ServerDetail:
+    """Return the value of a row of :func:`details` with its metadata and tags."""
+    metadata, tags = children
     plain: dict[str, Any] = dict(zip(_PLAIN, row, strict=False))  # the first fields
     image, memo = row.image, row.memo
     return ServerDetail(
@@ -281,7 +292,7 @@ def detail(row: DetailRow, metadata: Mapping[str, str], tags: Sequence[str], tem
             for one in row.volumes or () if one.attachment_id),
         client_token=memo.client_token if memo else None,
         shutdown_behavior=memo.shutdown_behavior or STOP if memo else STOP,
-        instance_name=instance_name(template, row))
+        instance_name=instance_name(template, row), host_status=host_status)
 
 
 class NamedRow(Protocol):
