@@ -99,9 +99,9 @@ def _class_of(contract: type[Contract]) -> type[_Client]:
 def _function(contract: type[Contract], method: Method) -> object:
     def ask(self: _Client, *args: object, **kwargs: object) -> object:
         sender = self._sender
-        bound = method.signature.bind(self, *args, **kwargs)
-        arguments = dict(list(bound.arguments.items())[1:])
-        server = arguments.get(contract.addressed_by) if contract.addressed_by else None
+        arguments = method.named(args, kwargs)
+        addressed = arguments.get(contract.addressed_by) if contract.addressed_by else None
+        server = None if addressed is None else str(addressed)
         version = sender.peers.check(contract, method, server)
         packed = codec.pack(method.arguments(**arguments))
         with (metrics.timed(metrics.RPC_CALLS, contract.__name__, method.name),

@@ -96,7 +96,8 @@ class RoutedCalls:
 
     def _call(self, name: str, read: Callable[[object], str], cell_of: Callable[[str], Deps], /,
               *args: object, **kwargs: object) -> object:
-        _self, first, *_ = ConductorRPC.methods[name].signature.bind(None, *args, **kwargs).arguments.values()
+        method = ConductorRPC.methods[name]
+        first = method.named(args, kwargs)[method.arguments.__struct_fields__[0]]
         cell = cell_of(read(first))
 
         def call(cell: Deps) -> object:

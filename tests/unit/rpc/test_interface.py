@@ -44,3 +44,26 @@ def test_parse_version(text, version):
 def test_parse_version_when_it_is_none_then_value_error(text):
     with pytest.raises(ValueError):
         parse_version(text)
+
+
+CAKES = ("sponge",)
+BAKED = {"host": "h1", "cakes": CAKES}
+
+
+@pytest.mark.parametrize(("args", "kwargs", "named"), [
+    (("h1", CAKES), {}, BAKED), (("h1",), {"cakes": CAKES}, BAKED), ((), BAKED, BAKED),
+    (("h1", CAKES, 180), {}, {**BAKED, "degrees": 180})])
+def test_call_when_its_arguments_are_valid_then_each_has_its_name(
+        args: tuple[object, ...], kwargs: dict[str, object], named: dict[str, object]) -> None:
+    bake = Kitchen.methods["bake"]
+    assert bake.named(args, kwargs) == named
+    assert {"self": None, **named} == bake.signature.bind(None, *args, **kwargs).arguments
+
+
+@pytest.mark.parametrize(("args", "kwargs"), [
+    (("h1", CAKES, 180, 7), {}), (("h1", CAKES), {"host": "h2"}), (("h1",), {}), (("h1", CAKES), {"colour": "red"})])
+def test_call_when_its_arguments_are_not_the_methods_then_it_is_refused(
+        args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+    bake = Kitchen.methods["bake"]
+    with pytest.raises(TypeError):
+        bake.arguments(**bake.named(args, kwargs))
