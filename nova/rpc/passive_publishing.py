@@ -10,13 +10,16 @@ replies are acknowledged when they arrive, so that nothing waits for such a poll
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 
 import kombu
 import oslo_messaging
 from amqp.exceptions import AccessRefused, MessageNacked, NotFound
-from oslo_messaging._drivers import amqp, impl_rabbit
+from oslo_messaging._drivers import amqp, common, impl_rabbit
 
+#: Errors that the library never retries: results of an attempt.
+FINAL = (amqp.AMQPDestinationNotFound, oslo_messaging.MessageUndeliverable, common.Timeout)
 #: Seconds of one wait for messages. It ends sooner with a message, and within a second with a stop.
 WAIT_S = 5.0
 
@@ -35,10 +38,38 @@ class PassivePublisher(impl_rabbit.Connection):
     least as long, if none arrives."""
 
     shortest_wait_s = WAIT_S
+    _timeout_of: tuple[object, float] | None = None  # the channel and the timeout that were set last
 
     def consume(self, timeout: float | None = None) -> None:
         """Wait for a message. Raises the library's Timeout after ``timeout`` seconds, or the shortest wait."""
         super().consume(None if timeout is None else max(timeout, self.shortest_wait_s))
+
+    def ensure(self, method: Callable[[], object], retry: int | None = None, **callbacks: object) -> object:
+        """Run the method, with the library's retries. Its first attempt is made without their preparation, for which
+        kombu creates a class each time; if it fails, its error is that of the library's first attempt."""
+        if self.channel is None:
+            return super().ensure(method, retry, **callbacks)
+        try:
+            return method()
+        except FINAL:
+            raise
+        except Exception as error:  # the library knows which errors are retried
+            failed = [error]
+
+        def attempt() -> object:
+            if failed:
+                raise failed.pop()
+            return method()
+        return super().ensure(attempt, retry, **callbacks)
+
+    def set_transport_socket_timeout(self, timeout: float | None = None) -> None:
+        """Set the socket's timeout, unless it is set already: the library sets it before and after each message, and
+        mostly to that of heartbeats, since ``timeout`` cannot be longer."""
+        most = self.heartbeat_timeout_threshold or math.inf  # 0: no heartbeats
+        wanted = (self.channel, most if timeout is None else min(timeout, most))
+        if wanted != self._timeout_of:
+            super().set_transport_socket_timeout(timeout)
+            self._timeout_of = wanted
 
     def publish_to(self, name: str, key: str, msg: Mapping[str, object], timeout: float | None = None,
                    retry: int | None = None, at_least_once: bool = True) -> None:
