@@ -84,6 +84,13 @@ def test_decoder_when_its_type_cannot_be_resolved_then_the_next_type_still_decod
     assert decoding.from_json(b"[1, 2]", tuple[int, ...]) == (1, 2)
 
 
+def test_decoder_of_one_kind_when_it_is_given_texts_then_it_decodes_and_checks_each():
+    decode = decoding.json_decoder(tuple[int, ...])
+    assert (decode("[1, 2]"), decode(b"[]")) == ((1, 2), ())
+    with pytest.raises(msgspec.ValidationError):
+        decode('["one"]')
+
+
 def test_modules_when_they_decode_types_then_nova_decoding_does_it():
     found = [f"{path.relative_to(TOP)}:{node.lineno}" for path in sorted((TOP / "nova").rglob("*.py"))
              if path.name != "decoding.py" for node in ast.walk(ast.parse(path.read_text())) if _resolves_a_type(node)]
