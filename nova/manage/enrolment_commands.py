@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nova import errors
+from nova import errors, failures
 from nova.conf._options import Options
 from nova.manage.command import JSON, Command, ConductorOf, Table, argument
-from nova.manage.output import write_json, write_private
+from nova.manage.output import private_file, write_json
 from nova.model.host.services import EnrolledHost, ServiceQuery
 from nova.model.placement import accepted_capacity
 from nova.privileged.runner import CommandRunner, SystemRunner
@@ -28,24 +29,53 @@ BROKER_S = 60.0  # for rabbitmqctl
 
 def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     """Enroll hosts: print only the token on standard output, for scripts, or write it to a file, and print instructions
-    on standard error. For several hosts, each name precedes its token, and is in the file's name. Return 2 if an option
-    applies to one host only."""
+    on standard error. For several hosts, each name precedes its token, and is in the file's name. Return 1 if some host
+    could not be enrolled: it is named, and the others are enrolled. Return 2 if an option applies to one host only."""
     runs = tuple(REGISTERS.get(one, one) for one in given.runs.replace(",", " ").split())
-    several = len(given.host) > 1
+    hosts = tuple(dict.fromkeys(given.host))  # a second token of a host would make its first one invalid
+    several = len(hosts) > 1
     if several and (given.console_address or given.write and HOST not in given.write):
         say(f"--console-address applies to one host. So does --write FILE, unless FILE has {HOST} for the host's name.")
         return 2
-    for host in given.host:
-        token = conductor.enroll_host(host, runs, tuple(given.console_address), given.cell)
-        if given.write:
-            write_private(Path(given.write.replace(HOST, host)), f"{token}\n")
-        else:
+
+    def one_more(host: str) -> None:
+        with private_file(Path(given.write.replace(HOST, host))) if given.write else contextlib.nullcontext() as file:
+            token = conductor.enroll_host(host, runs, tuple(given.console_address), given.cell)
+            if file:
+                file.write(f"{token}\n")
+        if not file:
             say(f"{host} {token}" if several else token)
-    _say_what_to_do(given.host, runs)
-    if not given.console_address and "nova-compute" in runs:
+    if not several:
+        one_more(hosts[0])
+    enrolled = _each(hosts, one_more) if several else hosts
+    _say_what_to_do(enrolled, runs)
+    if enrolled and not given.console_address and "nova-compute" in runs:
         sys.stderr.write("The first console address that the host reports is trusted. If you know the address, set it "
                          "with --console-address, so that an attacker on the host cannot report another one.\n")
-    return 0
+    return 0 if len(enrolled) == len(hosts) else 1
+
+
+def _each(hosts: Sequence[str], enroll_one: Callable[[str], None]) -> tuple[str, ...]:
+    """Enroll several hosts. Name the others on standard error, with the reason, and return the enrolled ones."""
+    enrolled: list[str] = []
+    for index, host in enumerate(hosts):
+        error = failures.failure_of(enroll_one, host)
+        if isinstance(error, errors.Unavailable):  # further calls would wait as long, and fail alike
+            _say_not_enrolled(", ".join(hosts[index:]), error.message)
+            break
+        if isinstance(error, errors.NovaError):
+            _say_not_enrolled(host, error.message)
+        elif isinstance(error, OSError):
+            _say_not_enrolled(host, f"{error.filename} cannot be written: {error.strerror}.")
+        elif error is not None:
+            raise error
+        else:
+            enrolled.append(host)
+    return tuple(enrolled)
+
+
+def _say_not_enrolled(names: str, reason: str) -> None:
+    sys.stderr.write(f"Not enrolled: {names}. {reason} Then run this command again for these hosts.\n")
 
 
 def _say_what_to_do(hosts: Sequence[str], runs: Sequence[str]) -> None:

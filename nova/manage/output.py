@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
+
+from nova import failures
 
 
 def say(text: str = "") -> None:
@@ -62,6 +66,21 @@ def framed(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can access, from its creation on."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    with _created(path) as file:
         file.write(text)
+
+
+@contextlib.contextmanager
+def private_file(path: Path) -> Iterator[TextIO]:
+    """Provide a file that only its owner can access, and that gets its name at the end. If the block fails, an
+    earlier file stays. Raises OSError before the block if the directory is missing or cannot be written."""
+    coming = path.with_name(f".{path.name}.coming")
+    with failures.on_failure(lambda: coming.unlink(missing_ok=True), on=BaseException):
+        with _created(coming) as file:
+            yield file
+        coming.rename(path)
+
+
+def _created(path: Path) -> TextIO:
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import re
 import stat
 import urllib.request
 from pathlib import Path
@@ -95,6 +96,25 @@ def test_host_that_nobody_enrolled_waits_and_comes_with_its_token(cloud: Cloud) 
     finally:
         daemon.kill()
         cloud.manage("host", "expel", "host5")
+
+
+def test_enroll_when_hosts_are_many_then_each_gets_a_token_and_a_bad_name_spoils_nothing(cloud: Cloud) -> None:
+    names, pattern = ("many1", "many2"), str(cloud.root / "token-{host}")
+    said = cloud.manage("host", "enroll", names[0], "not/a/name", names[1], code=1)
+    assert "Not enrolled: not/a/name" in said and all(f"{name} may run" in said for name in names)
+    assert all(name in cloud.manage("host", "list") for name in names)
+    cloud.manage("host", "enroll", *names, "--write", pattern)  # once more is harmless
+    tokens = {name: (cloud.root / f"token-{name}").read_text().strip() for name in names}
+    assert len(set(tokens.values())) == 2 and all(map(re.compile("[0-9a-f]{64}").fullmatch, tokens.values()))
+    config = cloud.configure(names[1])
+    daemon = Daemon("compute", config, cloud.root / "log" / "many2.log").start()
+    try:
+        write(cloud.state(names[1]) / host_secret.TOKEN, tokens[names[1]])
+        wait_until("it is up", lambda: ("nova-compute", names[1]) in cloud.up(), 25)
+    finally:
+        daemon.kill()
+        for name in names:
+            cloud.manage("host", "expel", name)
 
 
 def test_secret_when_changed_while_daemons_run_then_nothing_stands_still(cloud: Cloud) -> None:

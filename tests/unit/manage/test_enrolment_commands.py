@@ -68,19 +68,26 @@ def test_new_key_then_it_can_be_used_and_no_two_are_alike() -> None:
 # -- enrolling
 
 class Enrolling:
-    """``enrolled``: who may run what; ``cells``: the named cell of each."""
+    """``enrolled``: who may run what; ``cells``: the named cell of each; ``asked``: hosts in the order of the calls.
+    ``refused``: the errors for some hosts."""
 
-    def __init__(self) -> None:
+    def __init__(self, refused: Mapping[str, errors.NovaError] | None = None) -> None:
         self.enrolled: dict[str, tuple[str, ...]] = {}
         self.cells: dict[str, str] = {}
+        self.asked: list[str] = []
+        self.refused = refused or {}
 
     def enroll_host(self, host: str, runs: tuple[str, ...], _addresses: tuple[str, ...], cell: str) -> str:
+        self.asked.append(host)
+        if host in self.refused:
+            raise self.refused[host]
         self.enrolled[host], self.cells[host] = runs, cell
         return f"token-of-{host}"
 
 
-def enrolling(*words: str) -> tuple[int, list[str], Enrolling]:
-    conductor, said = Enrolling(), []
+def enrolling(*words: str, refused: Mapping[str, errors.NovaError] | None = None
+              ) -> tuple[int, list[str], Enrolling]:
+    conductor, said = Enrolling(refused), []
     parsed = main.parser().parse_args(["host", "enroll", *words])
     return enrolment_commands.enroll(conductor, parsed, said.append), said, conductor  # type: ignore[arg-type]
 
@@ -119,6 +126,52 @@ def test_enroll_when_an_option_cannot_be_for_several_then_nobody_is_enrolled(wor
     code, said, conductor = enrolling("h1", "h2", *words)
     assert code == 2 and len(said) == 1 and not conductor.enrolled
     assert words[0] == "--write" or enrolling("h1", *words)[0] == 0
+
+
+BAD_NAME = {"h2": errors.host.BadName(host="h2", longest=200)}
+
+
+def test_enroll_when_one_of_several_is_refused_then_it_is_named_and_the_others_are_enrolled(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said, conductor = enrolling("h1", "h2", "h3", refused=BAD_NAME)
+    told = capsys.readouterr().err
+    assert (code, said, set(conductor.enrolled)) == (1, ["h1 token-of-h1", "h3 token-of-h3"], {"h1", "h3"})
+    assert f"Not enrolled: h2. {BAD_NAME['h2'].message} Then run this command again" in told
+    assert "rights h3" in told and "rights h2" not in told
+
+
+def test_enroll_when_a_host_is_refused_then_its_former_token_file_stays_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "t-h2").write_text("a former one")
+    assert enrolling("h1", "h2", "--write", str(tmp_path / "t-{host}"), refused=BAD_NAME)[0] == 1
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "t-h1": "token-of-h1\n", "t-h2": "a former one"}
+
+
+def test_enroll_when_its_only_host_is_refused_then_the_error_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(errors.NovaError, match="h2"):
+        enrolling("h2", "--write", str(tmp_path / "t"), refused=BAD_NAME)
+    assert not list(tmp_path.iterdir())
+
+
+def test_enroll_when_a_token_file_cannot_be_written_then_its_host_is_not_enrolled(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "h1").mkdir()
+    code, _said, conductor = enrolling("h1", "h2", "--write", str(tmp_path / "{host}" / "token"))
+    assert code == 1 and conductor.asked == ["h1"]
+    assert "Not enrolled: h2. " in (told := capsys.readouterr().err) and str(tmp_path / "h2") in told
+    assert (tmp_path / "h1" / "token").read_text() == "token-of-h1\n"
+
+
+def test_enroll_when_no_conductor_answers_then_the_rest_is_named_and_not_tried(
+        capsys: pytest.CaptureFixture[str]) -> None:
+    code, said, conductor = enrolling("h1", "h2", "h3", refused={"h2": errors.Unavailable("No conductor answers.")})
+    assert (code, said, conductor.asked) == (1, ["h1 token-of-h1"], ["h1", "h2"])
+    assert "Not enrolled: h2, h3. No conductor answers." in capsys.readouterr().err
+
+
+def test_enroll_when_a_host_is_named_twice_then_it_gets_one_token() -> None:
+    assert enrolling("h1", "h1")[1] == ["token-of-h1"]
+    assert enrolling("h1", "h2", "h1")[2].asked == ["h1", "h2"]
 
 
 # -- shutting out
