@@ -20,19 +20,17 @@ from nova.conf._security_mode import asked_mode
 from nova.db.host import cell_mappings, enrolments, security
 from nova.db.host.generated_keys import CELLS, HOSTS
 from nova.db.sql.engine import Connection, Database
-from nova.manage.command import Command, argument
 from nova.manage.databases import synced
+from nova.manage.isolation_table import HOST
 from nova.manage.output import write_private
 from nova.model.security.secret_wrap import SecretWrap
 from nova.model.security.security_modes import SecurityMode, stated
-from nova.privileged.runner import CommandRunner, SystemRunner
+from nova.privileged.runner import CommandRunner
 from nova.rpc import host_rights
 from nova.rpc.proofs import FIRST_CONTACT
 
 Say = Callable[[str], None]
 
-HOST = "{host}"  # in a file's name
-BROKER_S = 60.0  # for rabbitmqctl
 PLACEHOLDER = "PASSWORD"
 UNDO = ("In the host's nova.conf, remove hosts_transport_url and set transport_url and the credentials as before; "
         "remove state_path/bounded_mode there; then restart nova's services on it. Guests keep running.")
@@ -257,25 +255,3 @@ def _wrap_or_new(options: Options, cell: Database) -> SecretWrap:
     except errors.config.GeneratedKey:
         cell.transact(HOSTS.drop)
         return wrap_of(options, cell)
-
-
-_HOSTS = argument("host", nargs="*", help="[DEFAULT]host there (default: the machine's host name)")
-
-
-def actions(say: Say) -> dict[str, Command]:
-    """Return the rows of nova-manage's command table."""
-    return {
-        "isolate": Command(lambda options, given: isolate(options, given, say, SystemRunner(BROKER_S)),
-                           "move hosts from upstream security mode to bounded mode, while their guests run", (
-            _HOSTS, argument("--all", action="store_true", help="all hosts; run again once they are back, it puts the "
-                                                                "cloud into bounded mode"),
-            argument("--revert", action="store_true", help="move back to upstream mode"),
-            argument("--write", metavar="FILE", help=f"write the line for nova.conf to this file (0600), and print "
-                                                     f"no password; {HOST} in it is the host's name"))),
-        "wrap-secrets": Command(lambda options, given: wrap_secrets(options, say),
-                                "encrypt all host secrets and cells' URLs again, with the first key of "
-                                "[conductor]host_secret_key"),
-        "readmit": Command(lambda options, given: readmit(options, given, say),
-                           "let a reinstalled or replaced host use its name again", (
-            _HOSTS, argument("--all", action="store_true", help="all hosts: their secrets are discarded"))),
-    }

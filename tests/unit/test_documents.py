@@ -130,7 +130,7 @@ def test_page_then_the_files_it_names_are_there(page: Path) -> None:
 
 def test_pages_name_only_commands_of_nova_manage_that_exist() -> None:
     known = {(name, None) for name in main.SINGLE}
-    known |= {(category, action) for category, actions in main.COMMANDS.items() for action in actions}
+    known |= {(category, action) for category, make in main.COMMANDS.items() for action in make()}
     categories = set(main.COMMANDS) | set(main.SINGLE)
     for page in PAGES:
         for category, action in re.findall(r"nova-manage\s+([a-z_]+)(?:\s+([a-z_-]+))?", page.read_text()):

@@ -97,8 +97,8 @@ def test_page_of_a_daemon_then_it_has_the_options_of_its_help(name: str, capsys:
 
 def test_page_of_nova_manage_then_it_has_all_commands_and_arguments() -> None:
     parts = dict(re.findall(r'^\.SS "(.+)"\n((?:(?!\.S[SH]).*\n)*)', plain("nova-manage"), re.M))
-    rows = {(name,): row for name, row in main.SINGLE.items()}
-    rows |= {(category, action): row for category, found in main.COMMANDS.items() for action, row in found.items()}
+    rows = {(name,): make() for name, make in main.SINGLE.items()}
+    rows |= {(category, action): row for category, make in main.COMMANDS.items() for action, row in make().items()}
     assert set(parts) == {" ".join(names) for names in rows}
     for names, row in rows.items():
         wanted = {flag for argument in row.arguments for flag in argument.flags if flag.startswith("-")}

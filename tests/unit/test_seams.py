@@ -57,7 +57,7 @@ def found_in(source: str) -> list[str]:
 @pytest.mark.parametrize("source", [
     "world.service._batches._run = counted", "world._count += 1", "one._a, two = 1, 2", "made._kept['a'] = 1",
     "del world._kept", "world._now: int = 3", "for made._x in (1, 2): pass", "with one() as made._x: pass",
-    "monkeypatch.setattr(cache, '_is_old', look)", "monkeypatch.setattr('nova.manage.main._conductor', look)",
+    "monkeypatch.setattr(cache, '_is_old', look)", "monkeypatch.setattr('nova.manage.command_table._conductor', look)",
     "setattr(one, '_x', 1)", "monkeypatch.delattr(one, '_x')", "object.__setattr__(one, '_x', 1)"])
 def test_write_to_a_private_attribute_is_found(source: str) -> None:
     assert found_in(source)

@@ -64,7 +64,7 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         """The configured database is the test's own; others are real."""
         return made["cell"] if of_one_database(url, DATABASE) else databases.of_cell(options, url)
     rows = cell_commands.actions(lambda _options, schema: made[schema], open_cell, output.say, output.framed)
-    monkeypatch.setitem(main.COMMANDS, "cell_v2", rows)
+    monkeypatch.setitem(main.COMMANDS, "cell_v2", lambda: rows)
     configured = options(database__connection=DATABASE, api_database__connection="mysql://nova:api-word@db/nova_api")
     transport.has_broker(configured)  # it declares transport_url
     configured.set_override("transport_url", BROKER)

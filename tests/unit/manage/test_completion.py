@@ -42,14 +42,14 @@ def test_completion_when_nothing_is_typed_then_all_categories_are_offered() -> N
 
 def test_completion_when_a_category_is_typed_then_its_actions_are_offered() -> None:
     answers = offered(*(f"{category} " for category in main.COMMANDS))
-    assert answers == [list(actions) for actions in main.COMMANDS.values()]
+    assert answers == [list(actions) for actions in (make() for make in main.COMMANDS.values())]
 
 
 def test_completion_when_an_action_is_typed_then_its_options_are_offered() -> None:
-    names = [(category, action) for category, actions in main.COMMANDS.items() for action in actions]
+    names = [(category, action) for category, make in main.COMMANDS.items() for action in make()]
     answers = offered(*(f"{category} {action} " for category, action in names))
     for (category, action), words in zip(names, answers, strict=True):
-        arguments = main.COMMANDS[category][action].arguments
+        arguments = main.COMMANDS[category]()[action].arguments
         assert words == [flag for argument in arguments for flag in argument.flags if flag.startswith("-")]
 
 

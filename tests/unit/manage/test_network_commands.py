@@ -54,9 +54,9 @@ def shell() -> Shell:
 
 
 def test_commands_are_nova_manages() -> None:
-    assert set(main.COMMANDS["network"]) == {"create", "list", "delete", "modify"}
-    assert set(main.COMMANDS["fixed"]) == {"list", "reserve", "unreserve"}
-    assert set(main.COMMANDS["project"]) == {"quota", "quota_usage_refresh", "scrub"}
+    assert set(main.COMMANDS["network"]()) == {"create", "list", "delete", "modify"}
+    assert set(main.COMMANDS["fixed"]()) == {"list", "reserve", "unreserve"}
+    assert set(main.COMMANDS["project"]()) == {"quota", "quota_usage_refresh", "scrub"}
 
 
 def test_create_asks_for_all_that_was_said(shell: Shell) -> None:

@@ -51,4 +51,4 @@ def test_revoke_when_nova_cert_is_away_then_the_error_names_it(certs):
 
 
 def test_table_then_it_has_the_command():
-    assert [one.flags for one in main.COMMANDS["x509"]["revoke"].arguments] == [("--user",), ("--project",)]
+    assert [one.flags for one in main.COMMANDS["x509"]()["revoke"].arguments] == [("--user",), ("--project",)]
