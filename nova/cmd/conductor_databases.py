@@ -57,12 +57,12 @@ def serves_a_cell(options: Options) -> bool:
 
 def check_schema(*databases: Database) -> None:
     """Check the databases' schemas. Raises service.CannotStart if one is older than this release; Unavailable."""
-    from nova.db.schema import migrate
+    from nova.db.schema import revisions
 
     with failures.replaced(errors.daemon.DbSchemaBehind,
             lambda error: errors.service.CannotStart(reason=error.message)):
         for one in databases:
-            migrate.check(one.schema, one)
+            revisions.check(one.schema, one)
 
 
 def workers(options: Options) -> int:

@@ -42,9 +42,9 @@ def version(schema: str) -> Run:
     """Return the command that prints the revision number of the schema's database, 0 for an empty one. Scripts compare
     it, so it has no leading zeros and no text."""
     def run(options: Options, given: argparse.Namespace) -> int:
-        from nova.db.schema import migrate
+        from nova.db.schema import revisions
 
-        say(str(int(migrate.current(schema, database_of(options, schema)) or 0)))
+        say(str(int(revisions.current(schema, database_of(options, schema)) or 0)))
         return 0
     return run
 

@@ -17,7 +17,7 @@ from nova.cmd.conductor_hosts import cells_wrap, configured_urls
 from nova.conf._options import Options
 from nova.conf.database import DatabaseUrl
 from nova.db.host import cell_mappings
-from nova.db.schema import migrate
+from nova.db.schema import revisions
 from nova.db.sql.engine import Database
 from nova.model.host.cell_urls import filled, of_one_database
 from nova.model.host.cells import CELL, CELL0, CellMapping
@@ -44,7 +44,7 @@ def serving(options: Options, schema: str) -> Database:
 def synced(options: Options, schema: str) -> Database:
     """Return the serving database after a check that it has this release's schema. Raises daemon.DbSchemaBehind."""
     database = serving(options, schema)
-    migrate.check(schema, database)
+    revisions.check(schema, database)
     return database
 
 
@@ -86,7 +86,7 @@ def of_cell(options: Options, url: str) -> Database:
     config.Unusable; daemon.DbSchemaBehind."""
     own = not url or of_one_database(url, options.database.connection or "")
     database = database_of(options, "cell") if own else Database(_usable(url), schema="cell")
-    migrate.check("cell", database)
+    revisions.check("cell", database)
     return database
 
 
@@ -157,7 +157,7 @@ def _recorded(options: Options) -> str | None:
         return None
     api = database_of(options, "api")
     try:
-        migrate.check("api", api)
+        revisions.check("api", api)
         with api.reading() as tx:
             cells = cell_mappings.by_uuid(tx)
         urls = _urls(options, api, cells) if CELL in cells and CELL0 in cells else {}

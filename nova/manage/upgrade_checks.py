@@ -15,7 +15,7 @@ from nova.conf._options import Options, oslo_conf
 from nova.conf.network import neutron_in_use
 from nova.db.host import enrolments, hosts
 from nova.db.host.services import COMPUTE, RunningRelease, releases
-from nova.db.schema import migrate
+from nova.db.schema import revisions
 from nova.db.server import servers
 from nova.manage.databases import serving
 from nova.manage.doctor import config_options
@@ -49,7 +49,7 @@ def schemas(options: Options) -> UpgradeFinding:
     """Check that both databases have this release's schema."""
     behind = []
     for schema, command in (("api", "api_db"), ("cell", "db")):
-        have, want = (look(schema, serving(options, schema)) for look in (migrate.current, migrate.newest))
+        have, want = revisions.current(schema, serving(options, schema)), revisions.newest(schema)
         if have != want:
             behind.append(f"the {schema} database is at {have or 'nothing'}, but this release needs {want}: run "
                           f"'nova-manage {command} sync'")

@@ -11,7 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from nova.db.models import api, cell
-from nova.db.schema import migrate
+from nova.db.schema import revisions
 from nova.db.sql.engine import Database
 
 MODELS = {"api": api, "cell": cell}
@@ -54,8 +54,8 @@ def as_if_synced(schema: str, database: Database) -> Database:
     """Create all tables of ``schema`` at the newest revision, like ``nova-manage db sync``, but in a fraction of its
     time."""
     MODELS[schema].metadata.create_all(database.engine)
-    table = sa.Table(migrate.version_table(schema), sa.MetaData(), sa.Column("version_num", sa.String(32)))
+    table = sa.Table(revisions.version_table(schema), sa.MetaData(), sa.Column("version_num", sa.String(32)))
     with database.engine.begin() as connection:
         table.create(connection)
-        connection.execute(table.insert().values(version_num=migrate.newest(schema, database)))
+        connection.execute(table.insert().values(version_num=revisions.newest(schema)))
     return database

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova.db.models import api, cell
-from nova.db.schema import migrate
+from nova.db.schema import migrate, revisions
 from nova.db.sql.engine import Database
 from tests.functional.backends import KINDS, Absent
 from tests.unit.db.test_migrated_schema import described
@@ -76,5 +76,5 @@ def test_sync_when_several_hosts_begin_at_once_then_all_come_to_the_end(backends
     said = [racer.communicate(timeout=60)[1] for racer in racers]
     assert [racer.returncode for racer in racers] == [0, 0, 0], said
     database = Database(url)
-    assert migrate.current("api", database) == migrate.newest("api", database)
+    assert revisions.current("api", database) == revisions.newest("api")
     database.dispose()

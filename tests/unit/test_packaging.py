@@ -40,12 +40,13 @@ site, prefix, database = sys.argv[1:]
 sys.path.insert(0, site)
 sysconfig.get_path = lambda name, *rest, **more: prefix
 import nova.db.schema.migrate as migrate
+import nova.db.schema.revisions as revisions
 from nova.db.sql.engine import Database
 assert migrate.__file__.startswith(site), migrate.__file__
-for schema in migrate.SCHEMAS:
+for schema in revisions.SCHEMAS:
     store = Database(f"sqlite:///{database}")
     print(schema, *migrate.sync(schema, store))
-    migrate.check(schema, store)
+    revisions.check(schema, store)
 """
 
 

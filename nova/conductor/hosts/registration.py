@@ -13,7 +13,7 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
 from nova.db.host import host_cleanups, report_gaps, security, services
 from nova.db.network import networks
-from nova.db.schema import migrate
+from nova.db.schema import revisions
 from nova.db.sql.engine import Connection
 from nova.model.base import HostName, Time, utcnow
 from nova.model.host.services import Alive, ContractVersion, Heartbeat, Registered, Registration
@@ -218,7 +218,7 @@ class ServiceRegistry:
 
     def ping(self, host: HostName) -> str:
         """Check the database and return its product. Raises Unavailable if the database does not answer."""
-        return migrate.product(self.deps.cell)
+        return revisions.product(self.deps.cell)
 
 
 def clock_off_s(beat: Heartbeat) -> float | None:

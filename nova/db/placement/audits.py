@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.orm import aliased
 
 from nova.db.models.api import allocations, consumers, inventories, ledger, provider_traits, providers
 from nova.db.models.cell import cleanups, migrations, nodes, operations, servers
@@ -24,7 +23,7 @@ from nova.model.placement.audits import Amounts, NodeHolder
 from nova.model.server.migrations import OVER
 from nova.model.volumes import BlockDevice
 
-_root = aliased(providers, name="root_provider")
+_root = providers.alias("root_provider")
 _owner = sa.func.coalesce(allocations.c.moving, allocations.c.consumer)
 _tree = sa.func.coalesce(providers.c.root_id, providers.c.id)
 

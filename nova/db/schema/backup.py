@@ -26,7 +26,7 @@ from nova import errors, failures
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.models.cell import operations
-from nova.db.schema import migrate
+from nova.db.schema import migrate, revisions
 from nova.db.sql.engine import Database
 from nova.db.sql.types import Json
 from nova.model.base import Time, utcnow
@@ -73,11 +73,11 @@ def write(databases: Databases, path: Path, release: str, cell: str = "", apart:
     if path.exists():
         raise FileExistsError(path)
     for schema, database in databases.items():
-        migrate.check(schema, database)
+        revisions.check(schema, database)
     part = path.with_name(path.name + ".part")
     with _snapshots(databases) as taken, _new_file(part) as file:
         head = BackupHead(release, utcnow().isoformat(), {
-            schema: migrate.current(schema, database) or "" for schema, database in databases.items()},
+            schema: revisions.current(schema, database) or "" for schema, database in databases.items()},
             *taken.moment, cell, apart)
         counts = Counter[str]()
         with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=3, filename="") as packed:
@@ -252,11 +252,11 @@ def make_schemas(databases: Databases, head: BackupHead) -> None:
     """Create the file's schema revisions in empty databases. Raises errors.daemon.RestoreNotEmpty if there are rows or
     newer schemas."""
     for schema, database in databases.items():
-        if migrate.current(schema, database) is None:
+        if revisions.current(schema, database) is None:
             migrate.sync(schema, database, head.schemas[schema])
-        if migrate.current(schema, database) != head.schemas[schema]:
-            raise errors.daemon.RestoreNotEmpty(schema=schema, what=f"schema {migrate.current(schema, database)}, but "
-                                                f"the backup has {head.schemas[schema]}")
+        if (have := revisions.current(schema, database)) != head.schemas[schema]:
+            raise errors.daemon.RestoreNotEmpty(schema=schema, what=f"schema {have}, but the backup has "
+                                                                    f"{head.schemas[schema]}")
         with database.reading() as tx:
             there = set(sa.inspect(tx).get_table_names())
             for table in TABLES[schema].sorted_tables:  # some may be newer than the backup's schema

@@ -96,7 +96,7 @@ def databases(options: Options) -> Finding:
     """Check that the configured databases answer and have the newest schema; only on a conductor's host, which has the
     URLs: a cell conductor's has that of the cell's database alone."""
     from nova.cmd.conductor_databases import database
-    from nova.db.schema import migrate
+    from nova.db.schema import revisions
 
     urls = {"api": options.api_database.connection, "cell": options.database.connection}
     found = [database(options, schema) for schema, url in urls.items() if url]
@@ -104,9 +104,9 @@ def databases(options: Options) -> Finding:
         return Finding(OK, "no database URL is set here: only nova-conductor's host has the URLs")
     try:
         for one in found:
-            migrate.check(one.schema, one)
+            revisions.check(one.schema, one)
         which = "both schemas are" if len(found) == len(urls) else f"the {found[0].schema} schema is"
-        return Finding(OK, f"{which} current on {migrate.product(found[-1])}")
+        return Finding(OK, f"{which} current on {revisions.product(found[-1])}")
     except errors.daemon.DbSchemaBehind as error:
         return Finding(BAD, error.message, "nova-manage api_db sync; nova-manage db sync")
     except errors.NovaError as error:
