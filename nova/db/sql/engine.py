@@ -90,6 +90,10 @@ class Database:
         """Return the same database with one dedicated connection."""
         return Database(self.url, 1, 0, self._options["pool_recycle"], f"{self.schema} leases")
 
+    def load_driver(self) -> None:
+        """Import the driver, for workers that are forked later."""
+        sa.make_url(self.url).get_dialect().import_dbapi()
+
     @property
     def engine(self) -> Engine:
         """The engine, created at first use: workers fork before any connection exists."""
@@ -299,6 +303,7 @@ def _configure_server(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def connected(connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:
         record.info["used_at"] = time.monotonic()
+        _drop_certificates(connection)
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(level)
 
@@ -316,6 +321,13 @@ def _configure_server(engine: Engine) -> None:
             alive = False
         if not alive:
             raise exc.DisconnectionError("the database server closed the connection")
+
+
+def _drop_certificates(connection: DBAPIConnection) -> None:
+    """Drop PyMySQL's TLS context once it has connected: it has all of the system's certificates, 4 MB for each
+    connection of the pool. A connection with TLS keeps it by its socket, and no connection is opened a second time."""
+    if getattr(connection, "ctx", None) is not None:
+        connection.ctx = None
 
 
 def _leave_apart(engine: Engine) -> None:
