@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from nova import concurrency, configuration, context, errors, failures, logs
+from nova import concurrency, configuration, context, errors, failures, logs, memory
 from nova.conf._options import Options, oslo_conf
 from nova.configuration import database_urls
 from nova.monitoring import counting
@@ -118,6 +118,7 @@ class _Process(NamedTuple):
             return 0 if signals.stop else begun.status
         service = begun.service
         self.watch.health.health_checks = service.health_checks()
+        memory.release()
         if index == 0:
             notify("READY=1\nSTATUS=")
         LOG.info("%s is ready after %.2f s (%s)", self.binary, time.monotonic() - started, concurrency.mode())
@@ -204,6 +205,7 @@ class _Parent:
 
     def run(self) -> int:
         signals, dog = _Signals(), Watchdog()
+        memory.prepare_sharing()
         for index in range(self.workers):
             self._fork(index)
         while not signals.stop:

@@ -71,6 +71,10 @@ def _placement(options: Options, bus: AnyBus, taken: TakenSignatures | None) -> 
     return app.from_conf(bus.client(PlacementRPC), options)
 
 
+#: All that a worker of any API imports at its start: its parent does it once.
+MODULES = ("nova.cmd.health_checks", "nova.rpc.contracts.conductor_host", "nova.rpc.contracts.conductor_metadata")
+
+
 class ApiKind(NamedTuple):
     """An API that a process can serve, and the name by which it registers. Option names are those in ``section``.
     ``make``: factory of the application, from options, the bus (for the metadata service, that of hosts), and the
@@ -78,7 +82,7 @@ class ApiKind(NamedTuple):
     bounds (:mod:`nova.client_bounds`)."""
 
     make: Callable[[Options, AnyBus, TakenSignatures | None], WSGIApplication]
-    module: str  # imported before workers fork
+    modules: tuple[str, ...]  # imported before workers fork
     section: str
     listen: str
     port: str
@@ -96,15 +100,15 @@ class ApiKind(NamedTuple):
 
 
 #: APIs by name in enabled_apis
-APIS = {OSAPI: ApiKind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen", "osapi_compute_listen_port",
-                       "osapi_compute_workers", "nova-osapi_compute"),
-           METADATA: ApiKind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
-                             "metadata_workers", "nova-metadata"),
-        EC2: ApiKind(_ec2, "nova.legacy.ec2.app", "DEFAULT", "ec2_listen", "ec2_listen_port", "ec2_workers",
+APIS = {OSAPI: ApiKind(_osapi, ("nova.api.app", "nova.legacy.api_extras"), "DEFAULT", "osapi_compute_listen",
+                       "osapi_compute_listen_port", "osapi_compute_workers", "nova-osapi_compute"),
+        METADATA: ApiKind(_metadata, ("nova.metadata.app", "nova.clients.vendordata"), "DEFAULT", "metadata_listen",
+                          "metadata_listen_port", "metadata_workers", "nova-metadata"),
+        EC2: ApiKind(_ec2, ("nova.legacy.ec2.app",), "DEFAULT", "ec2_listen", "ec2_listen_port", "ec2_workers",
                      "nova-ec2")}
 #: all APIs, including those served only by their own program
 ALL = {**APIS,
-       PLACEMENT: ApiKind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers",
+       PLACEMENT: ApiKind(_placement, ("nova.placement.app",), "placement_api", "listen", "listen_port", "workers",
                            "nova-placement-api")}
 
 
@@ -312,7 +316,7 @@ def serve(binary: str, names: list[str] | None = None) -> int:
         sockets = bind(options, chosen, ALL if names else APIS)
     first = ALL[OSAPI if OSAPI in chosen else chosen[0]]
     wanted = getattr(first.group(options), first.workers)
-    common.preload(("nova.rpc.transport", *[ALL[name].module for name in chosen]))
+    common.preload((*common.BUS, *MODULES, *[module for name in chosen for module in ALL[name].modules]))
     taken = taken_signatures(chosen)  # before workers fork
     return service.run(options, binary, lambda index: Api(options, sockets, index == 0, taken),
                        wanted or common.cpus())

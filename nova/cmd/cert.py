@@ -67,7 +67,7 @@ class Cert:
 
 def main() -> int:
     """Run nova-cert, a single process, and return its exit code."""
-    return common.run(BINARY, Cert, lambda options: 1, modules=("nova.rpc.transport", "nova.legacy.cert.service"))
+    return common.run(BINARY, Cert, lambda options: 1, modules=("nova.legacy.cert.service",))
 
 
 if __name__ == "__main__":

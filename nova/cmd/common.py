@@ -17,6 +17,9 @@ from nova.service_start import DaemonService
 
 LOG = logging.getLogger(__name__)
 
+#: Modules of the bus, with those that its libraries import at the first connection.
+BUS = ("nova.rpc.buses", "nova.rpc.transport", "futurist", "kombu.transport.pyamqp")
+
 
 def begin(options: Options, binary: str, mode: str = "eventlet") -> None:
     """Set up the process after nova's options were read, before modules with metrics or connections are imported."""
@@ -66,7 +69,7 @@ def preload(modules: Sequence[str]) -> None:
 def run(binary: str, make: Callable[[Options, int], DaemonService],
         workers: Callable[[Options], int] = lambda _options: 1,
         prefer: Callable[[Options], str] = lambda _options: "eventlet",
-        modules: Sequence[str] = ("nova.rpc.transport",),
+        modules: Sequence[str] = (),
         check: Callable[[Options], object] = lambda _options: None) -> int:
     """Run a service, from the command line to its exit code. ``check``: verifies required options once for all workers;
     it raises NovaError."""
@@ -74,7 +77,7 @@ def run(binary: str, make: Callable[[Options, int], DaemonService],
     begin(options, binary, prefer(options))
     with preparing(options, binary):
         check(options)
-    preload(modules)
+    preload((*BUS, *modules))
     return service.run(options, binary, lambda index: make(options, index), workers(options))
 
 

@@ -42,6 +42,21 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+#: All that a worker imports at its start: its parent does it once.
+MODULES = (
+    "nova.clients.cinder", "nova.clients.glance", "nova.clients.key_manager", "nova.clients.neutron",
+    "nova.clients.projects", "nova.cmd.cell_conductor", "nova.cmd.consoleauth", "nova.cmd.health_checks",
+    "nova.conductor.cells.live_cells", "nova.conductor.cells.records", "nova.conductor.engine.runner",
+    "nova.conductor.host_service", "nova.conductor.hosts.api_side", "nova.conductor.hosts.feed",
+    "nova.conductor.hosts.generated_keys", "nova.conductor.hosts.host_buses", "nova.conductor.hosts.host_calls",
+    "nova.conductor.hosts.image_tickets", "nova.conductor.hosts.security", "nova.conductor.neutron.back_end",
+    "nova.conductor.neutron.proxies", "nova.conductor.nova_network.back_end", "nova.conductor.nova_network.dns",
+    "nova.conductor.nova_network.network_updates", "nova.conductor.queries.cloud_figures",
+    "nova.conductor.queries.placement", "nova.conductor.registry", "nova.conductor.service",
+    "nova.conductor.upkeep.periodic", "nova.console.service", "nova.db.schema.revisions",
+    "nova.legacy.cloudpipe.vpn_servers", "nova.model.placement.ratios", "nova.notifications.oslo",
+    "nova.rpc.contracts.conductor_host", "nova.rpc.ticket_encryption")
+
 
 def quotas(options: Options) -> QuotaLimits:
     """Return the source of limits, by ``[quota]driver``. Raises config.Missing without credentials for Keystone."""
@@ -244,7 +259,7 @@ def check(options: Options) -> None:
     """Check the required options. Raises config.Missing, config.HostSecretKey, config.ImageProxyKey."""
     from nova.cmd import imageproxy
 
-    database(options, "cell")
+    database(options, "cell").load_driver()
     if asked_mode(options) is SecurityMode.BOUNDED:
         secret_wrap(options)
         if not serves_a_cell(options):
@@ -265,9 +280,7 @@ def main() -> int:
     """Run nova-conductor with ``[conductor]workers`` processes (default: one for each processor), and return its exit
     code."""
     return common.run(BINARY, make, workers, prefer,
-                      ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",
-                       "nova.conductor.queries.placement", "nova.conductor.registry", "nova.db.schema.migrate",
-                       "nova.clients.glance", "nova.notifications.oslo"), check)
+                      MODULES, check)
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def main(binary: str) -> int:
     with common.preparing(options, binary):
         sock = bind(options, kind)
     more_files(options.console.max_sessions * kind.channels)
-    common.preload(("nova.rpc.transport", "nova.console.app"))
+    common.preload((*common.BUS, "nova.console.app"))
     return service.run(options, binary, lambda _index: Proxy(options, parts, sock))
 
 

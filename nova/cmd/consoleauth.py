@@ -84,7 +84,7 @@ class ConsoleAuth:
 def main() -> int:
     """Run nova-consoleauth with ``[consoleauth]workers`` processes, and return its exit code."""
     return common.run(BINARY, ConsoleAuth, lambda options: options.consoleauth.workers,
-                      modules=("nova.rpc.transport", "nova.console.service"))
+                      modules=("nova.console.service",))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from nova.rpc.bus import Serving
 
 BINARY = "nova-scheduler"
+#: All that a worker imports at its start: its parent does it once.
+MODULES = ("nova.cmd.health_checks", "nova.rpc.contracts.scheduler", "nova.rpc.narrow", "nova.scheduler.service")
 
 
 class Scheduler:
@@ -60,7 +62,7 @@ def main() -> int:
     """Run nova-scheduler with ``[scheduler]workers`` processes (default: one for each processor), and return its exit
     code."""
     return common.run(BINARY, Scheduler, lambda options: options.scheduler.workers or common.cpus(),
-                      modules=("nova.rpc.transport", "nova.scheduler.service"), check=check)
+                      modules=MODULES, check=check)
 
 
 def check(options: Options) -> None:

@@ -89,7 +89,7 @@ def _made(name: str, binary: str) -> PerProcess:
         check_own_filters(options, (name,))
     except errors.config.Wrong as error:
         configuration.fail(configuration.sentence(oslo_conf(options), error))
-    common.preload(("nova.rpc.transport", ALL[name].module))
+    common.preload((*common.BUS, *ALL[name].modules))
     return PerProcess(name, lambda: Api(options, {name: None}))
 
 
