@@ -25,9 +25,10 @@ from nova.web.access_log import AccessLog
 from nova.web.api_paste import PasteConfig, surroundings
 from nova.web.dispatch import MountedApi
 from nova.web.errors import Errors
-from nova.web.layers import Middleware, authentication, library_middleware, stacked
+from nova.web.layers import authentication, library_middleware
 from nova.web.request_id import HEADER, RequestId
 from nova.web.routing import Router
+from nova.web.stacking import Middleware, stacked
 
 API = "osapi_compute"  # name in api-paste.ini
 ACCESS_LOG = "nova.api.access"

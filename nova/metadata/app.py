@@ -27,7 +27,7 @@ from nova.model.guest.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.guest.vendor_source import NoVendorData, VendorSource
 from nova.web.api_paste import surroundings
 from nova.web.dispatch import MountedApi
-from nova.web.layers import stacked
+from nova.web.stacking import stacked
 
 LOG = logging.getLogger(__name__)
 

@@ -15,8 +15,9 @@ from nova.web import microversions
 from nova.web.access_log import AccessLog
 from nova.web.dispatch import MountedApi, Site
 from nova.web.errors import Errors
-from nova.web.layers import Middleware, authentication, library_middleware, stacked
+from nova.web.layers import authentication, library_middleware
 from nova.web.request_id import RequestId
+from nova.web.stacking import Middleware, stacked
 
 ACCESS_LOG = "nova.placement.access"
 

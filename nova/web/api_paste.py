@@ -18,7 +18,7 @@ from paste.deploy import loadapp, loadfilter
 
 from nova import errors, failures
 from nova.conf._options import Options, oslo_conf
-from nova.web.layers import Middleware, stacked
+from nova.web.stacking import Middleware, stacked
 
 T = TypeVar("T")
 

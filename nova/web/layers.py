@@ -16,23 +16,15 @@ from nova.policies import Policy
 from nova.web import auth
 from nova.web.fair_share import ProjectLimiter, ValidatedTokens
 from nova.web.paths import ExcInfo
+from nova.web.stacking import Middleware
 
 LOG = logging.getLogger(__name__)
-
-Middleware = Callable[[WSGIApplication], WSGIApplication]
 
 #: Headers that a browser's script may send and read, for any API.
 CORS_REQUEST = ("X-Auth-Token", "X-Openstack-Request-Id", "X-Identity-Status", "X-Roles", "X-Service-Catalog",
                 "X-User-Id", "X-Tenant-Id")
 CORS_ANSWER = ("X-Auth-Token", "X-Openstack-Request-Id", "X-Subject-Token", "X-Service-Token")
 CORS_METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH")
-
-
-def stacked(application: WSGIApplication, layers: Sequence[Middleware]) -> WSGIApplication:
-    """Return the application behind the layers; the first of them receives a request first."""
-    for middleware in reversed(layers):
-        application = middleware(application)
-    return application
 
 
 def authentication(conf: Options, policy: Policy) -> Middleware:

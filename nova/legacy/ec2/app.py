@@ -45,9 +45,9 @@ from nova.rpc.contracts.objectstore import ObjectStoreRPC
 from nova.web.access_log import AccessLog
 from nova.web.dispatch import MountedApi, send
 from nova.web.fair_share import ProjectLimiter
-from nova.web.layers import stacked
 from nova.web.paths import ROUTE_KEY, VERSION_KEY
 from nova.web.request_id import HEADER, RequestId
+from nova.web.stacking import stacked
 
 LOG = logging.getLogger(__name__)
 
