@@ -289,7 +289,8 @@ SHAPE = {"--hosts", "--driver", "--computes", "--cells", "--database", "--auth",
 def wanted(args: argparse.Namespace, given: list[str]) -> Layout:
     """Return the stack for `up`. Without a SHAPE option, an existing stack keeps the choices it was made with."""
     asked = choices(args)
-    state = (args.state or default_state(asked.sandbox, asked.name)).resolve()
+    usual = default_state(asked.sandbox, asked.name)  # it refuses a wrong name, with --state, too
+    state = (args.state or usual).resolve()
     there = load(state)
     if there and not SHAPE & {word.partition("=")[0] for word in given}:
         return there

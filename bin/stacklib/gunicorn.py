@@ -20,8 +20,15 @@ access_log_format = 'request "%(r)s" %(s)s %(D)sus by "%(a)s"'
 """
 
 
+# Services that open no connection and start no thread before their first request: the master imports them once, and
+# its workers share that memory and start at once.
+IMPORTED_ONCE = ("keystone",)
+PRELOAD = "preload_app = True\n"
+
+
 def settings(layout: Layout, name: str) -> str:
-    return text(f"{name}.wsgi.api:application", layout.address, PORTS[name]) + (ACCESS if name in TOLD else "")
+    more = (ACCESS if name in TOLD else "") + (PRELOAD if name in IMPORTED_ONCE else "")
+    return text(f"{name}.wsgi.api:application", layout.address, PORTS[name]) + more
 
 
 def text(application: str, address: str, port: int) -> str:

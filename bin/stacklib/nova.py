@@ -176,8 +176,11 @@ def prepare_network(stack: Stack) -> str:
         return "provided by Neutron"
     if stack.done("nova-network", GUEST_CIDR):
         return "unchanged"
-    if GUEST_CIDR not in manage(stack, "network", "list"):  # an `up` that was killed may have made it
+    try:
         manage(stack, "network", "create", "--label", NETWORK_LABEL, "--fixed_range_v4", GUEST_CIDR, "--bridge", BRIDGE)
+    except StackError:
+        if GUEST_CIDR not in manage(stack, "network", "list"):  # an `up` that was killed may have made it
+            raise
     stack.mark_done("nova-network", GUEST_CIDR)
     return f"{NETWORK_LABEL} {GUEST_CIDR}"
 
