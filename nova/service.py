@@ -118,7 +118,6 @@ class _Process(NamedTuple):
             return 0 if signals.stop else begun.status
         service = begun.service
         self.watch.health.health_checks = service.health_checks()
-        memory.release()
         if index == 0:
             notify("READY=1\nSTATUS=")
         LOG.info("%s is ready after %.2f s (%s)", self.binary, time.monotonic() - started, concurrency.mode())

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import os
 import pwd
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from nova import concurrency, configuration, errors
+from nova import concurrency, configuration, errors, memory
 from nova.conf._options import Options, oslo_conf
 
 if TYPE_CHECKING:
     from nova.monitoring.health import HealthChecks
 
 LOG = logging.getLogger(__name__)
-
-#: New objects before the youngest ones are searched for garbage, and its searches before those of the older ones.
-COLLECTIONS = (10_000, 20, 20)
-
 
 class DaemonService(Protocol):
     """Work of one process. ``start`` returns once it serves; ``stop`` drains for at most ``seconds``."""
@@ -32,16 +27,6 @@ class DaemonService(Protocol):
 
     def stop(self, seconds: float) -> None:
         """Accept no new work and let running work end; return after ``seconds`` at the latest."""
-
-
-def collect_seldom() -> None:
-    """Let the garbage collector search less often, and only in objects made after the start.
-
-    A service has hundreds of thousands of objects that stay. A large answer creates tens of thousands, which are freed
-    without a search; with Python's default of 700, a list of 1,000 servers took a fifth longer.
-    """
-    gc.freeze()
-    gc.set_threshold(*COLLECTIONS)
 
 
 def not_its_file(error: Exception) -> errors.NovaError | None:
@@ -69,7 +54,7 @@ class Start:
         try:
             service = make(index)
             service.start()
-            collect_seldom()
+            memory.settle()
             self.service = service
         except errors.NovaError as error:
             self._refused(binary, error)

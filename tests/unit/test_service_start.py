@@ -66,12 +66,11 @@ class Working(Failing):
         """Start at once."""
 
 
-def test_start_when_the_service_works_then_garbage_is_collected_seldom(monkeypatch):
-    calls: list[object] = []
-    monkeypatch.setattr(service_start.gc, "freeze", lambda: calls.append("frozen"))
-    monkeypatch.setattr(service_start.gc, "set_threshold", lambda *counts: calls.append(counts))
+def test_start_when_the_service_works_then_its_memory_is_settled(monkeypatch):
+    calls: list[str] = []
+    monkeypatch.setattr(service_start.memory, "settle", lambda: calls.append("settled"))
     begun = Start(SimpleNamespace(), "nova-compute", lambda index: Working(ValueError()), 0)
     until = time.monotonic() + 5
     while not begun.over and time.monotonic() < until:
         time.sleep(0.001)
-    assert begun.service and calls == ["frozen", service_start.COLLECTIONS]
+    assert begun.service and calls == ["settled"]
