@@ -1,8 +1,8 @@
 """Sharing of short work by concurrent callers (group commit): callers that arrive while the work of another one is in
-progress are served together by its next execution.
+progress are served together by the next execution.
 
-A caller that finds no work in progress executes its own at once. The cost of an execution, such as a transaction, a
-statement or a message, is thereby divided among as many callers as the load brings together.
+A caller that finds no work in progress executes its own at once. Under load, several callers share the cost of an
+execution: a transaction, a statement or a message.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Call(Generic[I, R]):
 
 
 class _Queue(Generic[I, R]):
-    """The callers of one key: those that wait, and the number of executions in progress."""
+    """The callers of one key that wait, and the number of executions in progress."""
 
     def __init__(self) -> None:
         self.waiting: collections.deque[_Call[I, R]] = collections.deque()
@@ -64,7 +64,7 @@ class Gathering(Generic[I, R]):
 
     ``act`` does the work of some items and returns a result or an error for each, in their order. It must change
     nothing if it raises, or be repeatable: each caller then repeats its own part alone, so that one failure fails no
-    other caller. Errors of the kind ``common`` are everybody's, and are not repeated. ``name``: the label in metrics.
+    other caller. Errors of the kind ``common`` concern all callers, and are not repeated. ``name``: label of metrics.
     """
 
     def __init__(self, name: str, act: Callable[[Sequence[I]], Sequence[R | errors.NovaError]],
@@ -94,7 +94,7 @@ class Gathering(Generic[I, R]):
         return mine.outcome(self._act)
 
     def _lose_patience(self, queue: _Queue[I, R], mine: _Call[I, R]) -> None:
-        """Execute what is waiting beside the execution in progress, unless that one has taken the call."""
+        """Execute the waiting calls without the execution in progress, unless it has taken this one."""
         with self._lock:
             if mine in queue.waiting:
                 queue.executions += 1
@@ -120,10 +120,8 @@ class Gathering(Generic[I, R]):
         for call in batch:
             call.alone = len(batch) > 1  # until there is an outcome: an interrupt, too, leaves no caller waiting
         try:
-            for call, result in zip(batch, self._act([call.item for call in batch]), strict=True):
-                call.result, call.alone = result, False
-        except Exception as error:  # of any kind: its callers handle it
-            if len(batch) == 1 or isinstance(error, self._common):
+            error = failures.failure_of(self._serve, batch)
+            if error is not None and (len(batch) == 1 or isinstance(error, self._common)):
                 for call in batch:
                     call.error, call.alone = error, False
         finally:
@@ -131,8 +129,12 @@ class Gathering(Generic[I, R]):
             for call in batch:
                 call.turn.set()
 
+    def _serve(self, batch: Sequence[_Call[I, R]]) -> None:
+        for call, result in zip(batch, self._act([call.item for call in batch]), strict=True):
+            call.result, call.alone = result, False
+
     def _hand_over(self, key: Hashable, queue: _Queue[I, R]) -> None:
-        """Let the first caller that waits execute what has arrived meanwhile."""
+        """Let the first waiting caller execute the calls that have arrived meanwhile."""
         with self._lock:
             batch = queue.next(self._most)
             if not batch:

@@ -26,7 +26,7 @@ from nova.conductor.hosts.registration import ServiceRegistry
 from nova.conductor.upkeep.orphans import Orphans
 from nova.db.host import enrolments, host_cleanups, hosts, reports, services
 from nova.db.network import floating, networks
-from nova.db.server import migrations, servers, states
+from nova.db.server import migrations, reported_states, servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
 from nova.model.base import HostName, Time
@@ -184,7 +184,7 @@ class HostService:
         def write(tx: Connection) -> None:
             for report in reports:
                 # only for a live migration that this host sends, while its operation is the server's newest
-                if states.note_progress(tx, host, report.server_uuid, report.epoch, report.percent):
+                if reported_states.note_progress(tx, host, report.server_uuid, report.epoch, report.percent):
                     migrations.report(tx, report.server_uuid, host, report.progress)
         self.deps.cell.transact(write)
 

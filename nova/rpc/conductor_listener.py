@@ -173,7 +173,7 @@ class ConductorDispatcher(DirectDispatcher):
         super().__init__([endpoint], receiver.contract.methods)
         self._receiver, self._unproven = receiver, PerSecond(clock)
 
-    def dispatch(self, incoming: HostCall) -> object:
+    def dispatch(self, incoming: HostCall) -> object:  # type: ignore[override]  # the messages of its listener
         """Return the reply; None if no reply is sent."""
         name, envelope = incoming.message.get("method"), incoming.message.get("args")
         if name == ECHO.name:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from oslo_messaging._drivers.base import RpcIncomingMessage
 from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 
 #: The version in messages of nova's own clients; the contracts' versions are in the envelopes.
 ANY_VERSION = "1.0"
+
+
+class LibraryMessage(Protocol):
+    """A message, as the library hands it to a dispatcher. ``client_timeout``: the caller asks for heartbeats."""
+
+    message: Mapping[str, object]
+    ctxt: object
+    client_timeout: object
 
 
 class DirectDispatcher(oslo_dispatcher.RPCDispatcher):
@@ -22,7 +30,7 @@ class DirectDispatcher(oslo_dispatcher.RPCDispatcher):
         super().__init__(endpoints, None, oslo_dispatcher.DefaultRPCAccessPolicy)
         self._methods = {name: getattr(endpoints[0], name) for name in names}
 
-    def dispatch(self, incoming: RpcIncomingMessage) -> object:
+    def dispatch(self, incoming: LibraryMessage) -> object:
         """Return the reply. Raises NoSuchMethod and UnsupportedVersion of the library."""
         message = incoming.message
         name, arguments = message.get("method"), message.get("args")

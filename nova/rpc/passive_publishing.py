@@ -18,6 +18,8 @@ import oslo_messaging
 from amqp.exceptions import AccessRefused, MessageNacked, NotFound
 from oslo_messaging._drivers import amqp, common, impl_rabbit
 
+from nova import failures
+
 #: Errors that the library never retries: results of an attempt.
 FINAL = (amqp.AMQPDestinationNotFound, oslo_messaging.MessageUndeliverable, common.Timeout)
 #: Seconds of one wait for messages. It ends sooner with a message, and within a second with a stop.
@@ -49,18 +51,19 @@ class PassivePublisher(impl_rabbit.Connection):
         kombu creates a class each time; if it fails, its error is that of the library's first attempt."""
         if self.channel is None:
             return super().ensure(method, retry, **callbacks)
-        try:
-            return method()
-        except FINAL:
-            raise
-        except Exception as error:  # the library knows which errors are retried
-            failed = [error]
+        found: list[object] = []
+        error = failures.failure_of(lambda: found.append(method()))
+        if error is None:
+            return found[0]
+        if isinstance(error, FINAL):
+            raise error
+        failed = [error]
 
         def attempt() -> object:
             if failed:
                 raise failed.pop()
             return method()
-        return super().ensure(attempt, retry, **callbacks)
+        return super().ensure(attempt, retry, **callbacks)  # the library knows which errors are retried
 
     def set_transport_socket_timeout(self, timeout: float | None = None) -> None:
         """Set the socket's timeout, unless it is set already: the library sets it before and after each message, and

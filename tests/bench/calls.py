@@ -102,7 +102,7 @@ def count_of(cloud: Cloud, status: str) -> int:
 
 
 def all_up(cloud: Cloud, count: int) -> list[str]:
-    """Wait until there are ``count`` servers, all ACTIVE (at most 1,000); return their UUIDs. The waiting costs the cloud
+    """Wait until there are ``count`` servers (at most 1,000), all ACTIVE; return their UUIDs. Waiting costs the cloud
     little."""
     wait_until(f"{count} servers are ACTIVE", lambda: count_of(cloud, "ACTIVE") == count, WAIT_S, ASKED_S)
     return [one["id"] for one in all_servers(cloud)]

@@ -17,7 +17,6 @@ def assemble(monkeypatch: pytest.MonkeyPatch, size: int, hold_s: float = HOLD_S)
     """Let callers wait until ``size`` of them share an execution. Returns how often executions of each size were
     made."""
     made: Counter[int] = Counter()
-    execute = Gathering._execute
 
     def call(self: Gathering[Any, Any], item: Any, key: Hashable = None) -> Any:
         mine: _Call[Any, Any] = _Call(item)
@@ -31,12 +30,9 @@ def assemble(monkeypatch: pytest.MonkeyPatch, size: int, hold_s: float = HOLD_S)
         if mine.batch is None and not mine.turn.wait(hold_s):
             self._lose_patience(queue, mine)
         if mine.batch is not None:
+            made[len(mine.batch)] += 1
             self._execute(key, queue, mine.batch)
         return mine.outcome(self._act)
 
-    def counted(self: Gathering[Any, Any], key: Hashable, queue: Any, batch: list[Any]) -> None:
-        made[len(batch)] += 1
-        execute(self, key, queue, batch)
     monkeypatch.setattr(Gathering, "__call__", call)
-    monkeypatch.setattr(Gathering, "_execute", counted)
     return made

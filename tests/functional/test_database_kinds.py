@@ -15,7 +15,7 @@ from nova.db.host import host_cleanups, services
 from nova.db.models import cell as tables
 from nova.db.network import networks
 from nova.db.operation import taken_messages, timeouts
-from nova.db.server import migrations, server_lists, servers, states
+from nova.db.server import migrations, new_servers, reported_states, server_lists, servers, states
 from nova.db.sql import server_limits
 from nova.db.sql.engine import Database, DatabaseBusy
 from nova.db.sql.statements import insert_all, insert_ignoring
@@ -106,8 +106,8 @@ def test_host_is_shown_with_its_servers_in_one_statement(cell: Database) -> None
 
 def test_power_when_several_hosts_guests_are_told_then_each_is_judged_by_its_epoch(cell: Database) -> None:
     uuids = add_servers(cell, *[server_row(host="h2", epoch=epoch, updated_at=None) for epoch in (1, 2, 3)])
-    reported = {uuid: states.Power(4, 2, "stopped") for uuid in uuids}
-    cell.transact(lambda tx: states.note_power(tx, "h2", reported))
+    reported = {uuid: reported_states.Power(4, 2, "stopped") for uuid in uuids}
+    cell.transact(lambda tx: reported_states.note_power(tx, "h2", reported))
     with cell.reading() as tx:
         rows = servers.rows_of(tx, uuids)
     assert [rows[uuid].vm_state for uuid in uuids] == ["stopped", "stopped", "active"]
@@ -116,10 +116,10 @@ def test_power_when_several_hosts_guests_are_told_then_each_is_judged_by_its_epo
 
 def test_power_when_a_stopped_servers_guest_runs_then_it_is_named_and_can_be_shown_as_running(cell: Database) -> None:
     stray, other = add_servers(cell, *[server_row(host="h3", vm_state=state) for state in ("stopped", "active")])
-    reported = {uuid: states.Power(1, 1, "active") for uuid in (stray, other)}
-    assert cell.transact(lambda tx: states.note_power(tx, "h3", reported)) == (stray,)
-    assert cell.transact(lambda tx: states.set_running(tx, "h3", stray, reported[stray]))
-    assert not cell.transact(lambda tx: states.set_running(tx, "h3", stray, reported[stray]))
+    reported = {uuid: reported_states.Power(1, 1, "active") for uuid in (stray, other)}
+    assert cell.transact(lambda tx: reported_states.note_power(tx, "h3", reported)) == (stray,)
+    assert cell.transact(lambda tx: reported_states.set_running(tx, "h3", stray, reported[stray]))
+    assert not cell.transact(lambda tx: reported_states.set_running(tx, "h3", stray, reported[stray]))
     with cell.reading() as tx:
         assert {(row.vm_state, row.power_state) for row in servers.rows_of(tx, [stray, other]).values()} == {
             ("active", 1)}
@@ -175,7 +175,7 @@ def test_network_when_an_address_is_being_picked_then_it_is_not_deleted(cell: Da
 def test_largest_request_is_taken(cell: Database) -> None:
     """Servers with all the user data and files they may have, and metadata beyond what a statement binds."""
     rows = [server_row(user_data="x" * 65_535, files={"/etc/motd": "y" * 68_000}) for _ in range(150)]
-    cell.transact(lambda tx: servers.insert(tx, [servers.NewServerRows(
+    cell.transact(lambda tx: new_servers.insert(tx, [new_servers.NewServerRows(
         rows, [], {f"k{number}": "v" for number in range(128)}, ())]))
     with cell.reading() as tx:
         metadata, _tags = servers.children(tx, [rows[-1]["uuid"]])

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.db.models import cell as tables
-from nova.db.server import servers, states
-from nova.db.server.states import Change, PerServer
+from nova.db.server import new_servers, servers, states
+from nova.db.server.states import PerServer, StateChange
 from nova.db.sql.engine import Database
 from nova.db.sql.types import utc_now
 from nova.model.server.actions import ActionEvent
@@ -105,7 +105,7 @@ def test_begin_when_several_actions_overtake_others_then_each_knows_its_own(cell
 def test_advance_when_the_changes_differ_then_each_server_has_its_own(cell: Database, size: int) -> None:
     uuids = added(cell, size, node="before")
     entries = [advanced(one, number) for number, one in enumerate(begun(cell, uuids))]
-    changes = [Change([entry], {"task_state": f"task {number % 2}", "host": f"host {number}",
+    changes = [StateChange([entry], {"task_state": f"task {number % 2}", "host": f"host {number}",
                                 **({"memo": ServerMemo(client_token=f"m{number}"), "launched_at": utc_now()}
                                    if number % 3 == 0 else {})}) for number, entry in enumerate(entries)]
     cell.transact(lambda tx: states.advance(tx, *changes))
@@ -124,8 +124,8 @@ def test_advance_when_a_change_has_values_for_some_servers_then_the_others_keep_
                                                                                      ) -> None:
     uuids = added(cell, size, node="before", power_state=1)
     entries = begun(cell, uuids)
-    few = PerServer({uuid: "after" for uuid in uuids[::2]})
-    cell.transact(lambda tx: states.advance(tx, Change(entries, {"node": few, "power_state": 4})))
+    few = PerServer(dict.fromkeys(uuids[::2], "after"))
+    cell.transact(lambda tx: states.advance(tx, StateChange(entries, {"node": few, "power_state": 4})))
     assert [rows(cell, [uuid])[uuid].node for uuid in uuids] == [
         "after" if number % 2 == 0 else "before" for number in range(size)]
     assert {row.power_state for row in rows(cell, uuids).values()} == {4}
@@ -137,7 +137,7 @@ def test_advance_when_one_is_overtaken_then_nothing_is_written(cell: Database, s
     entries = [advanced(one, number) for number, one in enumerate(begun(cell, uuids))]
     begun(cell, uuids[-1:], "delete")
     with pytest.raises(errors.Overtaken):
-        cell.transact(lambda tx: states.advance(tx, *(Change([one], {"host": "new"}) for one in entries)))
+        cell.transact(lambda tx: states.advance(tx, *(StateChange([one], {"host": "new"}) for one in entries)))
     assert {row.host for row in rows(cell, uuids).values()} == {None}
     assert {row.step for row in journal(cell, entries)} == {""}
 
@@ -148,7 +148,7 @@ def test_finish_when_several_end_then_each_server_has_its_state_and_its_fault(ce
     entries = begun(cell, uuids)
     faults = {entry.id: f"why {number}" for number, entry in enumerate(entries)}
     cell.transact(lambda tx: states.finish(tx, [
-        Change([one], {"vm_state": "stopped" if number % 2 else "error", "deleted": tables.servers.c.id})
+        StateChange([one], {"vm_state": "stopped" if number % 2 else "error", "deleted": tables.servers.c.id})
         for number, one in enumerate(entries)], "error", faults))
     found = rows(cell, uuids)
     assert [found[uuid].vm_state for uuid in uuids] == ["stopped" if n % 2 else "error" for n in range(size)]
@@ -164,11 +164,11 @@ def test_insert_when_several_requests_are_written_then_each_has_its_own_parts(ce
     for number in range(size):
         uuids = [new_uuid() for _ in range(1 + number % 2)]
         entries = [{"server_uuid": uuid, "action": "create", "epoch": 1, "runner_id": 1, "arguments": {"n": number},
-                    "data": {}, "history": (), "step": "", "direction": "do", "attempt": 1, "request_id": f"req-{number}",
-                    "user_id": "joe", "project_id": "demo"} for uuid in uuids]
-        requests.append(servers.NewServerRows([server_row(uuid=uuid) for uuid in uuids], entries,
+                    "data": {}, "history": (), "step": "", "direction": "do", "attempt": 1,
+                    "request_id": f"req-{number}", "user_id": "joe", "project_id": "demo"} for uuid in uuids]
+        requests.append(new_servers.NewServerRows([server_row(uuid=uuid) for uuid in uuids], entries,
                                               {"of": str(number)}, (f"tag{number}",) * (number % 3 == 0)))
-    made = cell.transact(lambda tx: servers.insert(tx, requests))
+    made = cell.transact(lambda tx: new_servers.insert(tx, requests))
     for number, (new, entries) in enumerate(zip(requests, made, strict=True)):
         assert [(one.server_uuid, one.arguments, one.request_id) for one in entries] == [
             (uuid, {"n": number}, f"req-{number}") for uuid in new.uuids]

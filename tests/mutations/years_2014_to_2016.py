@@ -70,7 +70,7 @@ MUTATIONS: dict[str, Mutation] = {
         "with concurrency.cancellable(work.check):", "with contextlib.nullcontext():"),
     "OSSA-2015-017": Mutation(
         "nova/conductor/steps/placement.py",
-        "            ledger.raise_epochs(tx, epochs)\n", ""),
+        "        ledger.raise_epochs(tx, epochs)\n", ""),
     "OSSA-2015-021": Mutation(
         "nova/conductor/nova_network/groups.py",
         """            return rows.rule(tx, rows.insert_rule(tx, wanted)), rows.hosts_of(tx, [key])

@@ -32,7 +32,8 @@ LEFT_OUT = {
     "policies/": "access rules of every request", "rpc/": "RPC client and server", "db/": "SQL",
     "notifications/": "events", "conductor/engine/announce/": "events", "tracing.py": "events", "metrics.py": "events",
     "scheduler/": "one call of the story; a story of its own", "faults.py": "fault injection of tests",
-    "failures.py": "failure policies", "context.py": "request context", "concurrency.py": "threads",
+    "failures.py": "failure policies",
+    "gathering.py": "work shared by requests", "context.py": "request context", "concurrency.py": "threads",
     "decoding.py": "codec", "model/base.py": "codec", "errors/": "catalogue",
     "privileged/": "programs that run as another user", "compute/reports/": "reports", "conductor/hosts/": "reports"}
 SLACK, FEW = 1.03, 2  # waits and retries run, or not, as threads meet

@@ -19,21 +19,36 @@ TIMEOUT_S = 10.0
 PATIENT_S = 30.0
 
 
-class Work:
-    """Work that waits at the gate until it is open. ``executed``: the items of each execution."""
+class Interrupted(BaseException):
+    pass
 
-    def __init__(self, act: Callable[[str], Any] = str.upper, patience_s: float = PATIENT_S, most: int = 100) -> None:
+
+class Interrupting(Gathering[str, Any]):
+    """One whose caller ``b`` is interrupted when it is to execute what has arrived."""
+
+    def _lose_patience(self, queue: Any, mine: Any) -> None:
+        super()._lose_patience(queue, mine)
+        if mine.item == "b":
+            raise Interrupted
+
+
+class Work:
+    """Work that waits at the gate until it is open. ``executed``: the items of each execution. ``quick``: an item that
+    does not wait."""
+
+    def __init__(self, act: Callable[[str], Any] = str.upper, patience_s: float = PATIENT_S, most: int = 100,
+                 quick: str = "", kind: type[Gathering[str, Any]] = Gathering) -> None:
+        self.quick = quick
         self.gate, self.entered = threading.Event(), threading.Event()
         self.executed: list[list[str]] = []
         self.answers: dict[str, Any] = {}
         self._each = act
-        self.gathering: Gathering[str, Any] = Gathering("test", self._act, common=(errors.Unavailable,),
-                                                        patience_s=patience_s, most=most)
+        self.gathering = kind("test", self._act, common=(errors.Unavailable,), patience_s=patience_s, most=most)
 
     def _act(self, items: Sequence[str]) -> list[Any]:
         self.executed.append(list(items))
         self.entered.set()
-        assert self.gate.wait(TIMEOUT_S)
+        assert items == [self.quick] or self.gate.wait(TIMEOUT_S)
         return [self._each(item) for item in items]
 
     def call(self, item: str, key: Hashable = None) -> threading.Thread:
@@ -132,14 +147,10 @@ def test_calls_when_the_error_is_common_then_nobody_repeats() -> None:
 
 
 def test_call_when_the_execution_in_progress_hangs_then_it_no_longer_waits() -> None:
-    work = Work(patience_s=0.01)
+    work = Work(patience_s=0.01, quick="b")
     stuck = work.call("a")
     assert work.entered.wait(TIMEOUT_S)
-    free = threading.Event()
-    work.gathering._act = lambda items: [free.set() or item.upper() for item in items]
-    second = work.call("b")
-    assert free.wait(TIMEOUT_S)
-    second.join(TIMEOUT_S)
+    work.call("b").join(TIMEOUT_S)
     assert work.answers == {"b": "B"}
     work.gate.set()
     stuck.join(TIMEOUT_S)
@@ -147,9 +158,6 @@ def test_call_when_the_execution_in_progress_hangs_then_it_no_longer_waits() -> 
 
 
 def test_calls_when_the_executing_thread_is_interrupted_then_the_others_do_their_parts() -> None:
-    class Interrupted(BaseException):
-        pass
-
     def each(item: str) -> str:
         if item == "b" and len(work.executed[-1]) > 1:
             raise Interrupted
@@ -160,23 +168,11 @@ def test_calls_when_the_executing_thread_is_interrupted_then_the_others_do_their
     assert not work.gathering._queues
 
 
-def test_calls_when_the_next_executing_thread_was_interrupted_while_it_waited_then_the_others_do_their_parts(
-        monkeypatch) -> None:
-    class Interrupted(BaseException):
-        pass
-    work = Work()
-    real = work.gathering._lose_patience
-
-    def lose(queue: Any, mine: Any) -> None:
-        real(queue, mine)
-        if mine.item == "b":
-            raise Interrupted
-    monkeypatch.setattr(work.gathering, "_lose_patience", lose)
-    monkeypatch.setattr(work.gathering, "_patience_s", 0.2)
+def test_calls_when_the_next_executing_thread_was_interrupted_then_the_others_do_their_parts() -> None:
+    work = Work(patience_s=0.2, kind=Interrupting)
     first = work.call("a")
     assert work.entered.wait(TIMEOUT_S)
     others = [work.call("b"), work.call("c")]
-    work.until_waiting(2)
     for _ in range(1000):
         if "b" in work.answers:
             break

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nova import context, errors
 from nova.conductor.actions.delete import Restore
 from nova.conductor.actions.resize_ends import ENDINGS
-from nova.conductor.engine.begin import Wanted, begin, begin_all, locked
+from nova.conductor.engine.begin import WantedAction, begin, begin_all, locked
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
 from nova.db.server import states
@@ -30,7 +30,7 @@ class Requested(NamedTuple):
 
 
 def begin_orders(deps: Deps, tx: Connection, requests: Sequence[Requested]) -> list[states.Entry | errors.NovaError]:
-    """Start the ordered actions. Those that need no more than their names share their statements; a server's second
+    """Start the ordered actions. Orders that need no more than their names share statements; a server's second
     order is carried out after its first."""
     found: dict[int, states.Entry | errors.NovaError] = {}
     rest = list(enumerate(requests))
@@ -56,9 +56,9 @@ def _needs_no_more(deps: Deps, order: ServerOrder) -> bool:
     return order.action not in OWN_CALLS and order.action not in ENDINGS and order.action != "restore"
 
 
-def _wanted(request: Requested) -> Wanted:
+def _wanted(request: Requested) -> WantedAction:
     order = request.order
-    return Wanted("delete" if order.action in _DELETES else order.action, order.uuid, Arguments(), request.who)
+    return WantedAction("delete" if order.action in _DELETES else order.action, order.uuid, Arguments(), request.who)
 
 
 def begin_order(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entry:

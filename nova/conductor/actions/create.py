@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import uuid as uuids
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ from nova.db import flavors
 from nova.db.host import hosts, services
 from nova.db.network import security_groups
 from nova.db.quota import ledger
-from nova.db.server import server_groups, servers, states
+from nova.db.server import new_servers, server_groups, servers, states
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.db.sql.types import utc_now
@@ -77,17 +77,19 @@ class Admission(NamedTuple):
 
     @property
     def project_id(self) -> str:
+        """The requesting project's id."""
         return str(self.who.project_id)
 
     @property
     def user_id(self) -> str:
+        """The requesting user's id."""
         return str(self.who.user_id)
 
 
 class Insertion(NamedTuple):
     """The servers of a request, with the security groups (key -> name) and volumes of each."""
 
-    new: servers.NewServerRows
+    new: new_servers.NewServerRows
     members_of: Mapping[int, str]
     taken: Mapping[str, tuple[BlockDevice, ...]]
 
@@ -107,7 +109,7 @@ class _Counting:
     def __init__(self, deps: Deps, tx: Connection) -> None:
         self.deps, self.tx = deps, tx
         self._used: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
-        self._taken: dict[tuple[str, ...], Counter[str]] = {}  # by (project,) and by (project, user)
+        self._taken: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)  # by (project,) and (project, user)
         self._groups: dict[int, Joining] = {}  # by the id of the admission
         self._joining: Counter[int] = Counter()  # servers by the group's key
 
@@ -116,8 +118,9 @@ class _Counting:
         who = (one.project_id, one.user_id)
         if who not in self._used:
             self._used[who] = self.deps.quotas.usage(self.tx, *who)
-        read, taken = self._used[who], {"project": self._taken.get(who[:1], {}), "user": self._taken.get(who, {})}
-        return {level: {name: amount + taken[level].get(name, 0) for name, amount in amounts.items()}
+        read = self._used[who]
+        taken = {"project": self._taken[who[:1]], "user": self._taken[who]}
+        return {level: {name: amount + taken[level][name] for name, amount in amounts.items()}
                 for level, amounts in read.items()}
 
     def _group(self, one: Admission) -> Joining | None:
@@ -167,8 +170,7 @@ class _Counting:
             self._groups[id(one)] = group
             self._joining[group.key] += count
         for who in ((one.project_id,), (one.project_id, one.user_id)):
-            self._taken.setdefault(who, Counter()).update(
-                {name: count * amount for name, amount in one.plan.limits.each.items()})
+            self._taken[who].update({name: count * amount for name, amount in one.plan.limits.each.items()})
         return count
 
 
@@ -265,7 +267,7 @@ class CreateAdmission:
         rows = [{**row, "project_id": one.project_id, "user_id": one.user_id, "reservation_id": reservation,
                  "volumes": taken[str(row["uuid"])] or None} for row in rows_of(order, plan, server_uuids)]
         entries = [_entry(self.deps, order, row, one.who, plan.network.group_ids) for row in rows]
-        new = servers.NewServerRows(rows, entries, order.metadata, order.tags)
+        new = new_servers.NewServerRows(rows, entries, order.metadata, order.tags)
         with failures.on_failure(lambda: self._volumes.give_back(taken), on=errors.NovaError):
             made = self._insert(Insertion(new, plan.network.members_of, taken))
         self.deps.runner.start(made, secrets={"admin_password": order.admin_password, **passphrases})
@@ -274,7 +276,7 @@ class CreateAdmission:
     def _insert_all(self, insertions: Sequence[Insertion]) -> list[tuple[states.Entry, ...]]:
         """Write the servers of some requests in one transaction; return their journal entries."""
         def insert(tx: Connection) -> list[tuple[states.Entry, ...]]:
-            made = servers.insert(tx, [one.new for one in insertions])
+            made = new_servers.insert(tx, [one.new for one in insertions])
             for members_of, together in _by_groups(insertions):
                 security_groups.join_new(tx, members_of, [uuid for one in together for uuid in one.new.uuids])
             for one in insertions:

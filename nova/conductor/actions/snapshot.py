@@ -23,8 +23,8 @@ from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.quota import quota
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard
 from nova.db.server import states
-from nova.db.server.states import Change
 from nova.db.server.server_row import ServerRow
+from nova.db.server.states import StateChange
 from nova.model.image.images import Image, ImageQuery, NewImage
 from nova.model.server.server_orders import CreateBackup, CreateImage
 from nova.model.server.states import TaskState, VmState
@@ -112,7 +112,7 @@ def _make(deps: Deps, entry: states.Entry, image: NewImage) -> None:
     except errors.NovaError as error:
         text = error.message
         with contextlib.suppress(errors.Overtaken):
-            deps.cell.transact(lambda tx: states.finish(tx, [Change([entry], {})], "error", {entry.id: text}))
+            deps.cell.transact(lambda tx: states.finish(tx, [StateChange([entry], {})], "error", {entry.id: text}))
         raise
     if not deps.journal.still_mine([entry]):
         discard(deps, image.id)  # a delete overtook it and did not find the image yet

@@ -27,7 +27,7 @@ INTERRUPTED = {"attach_volume": TO_ATTACH, "detach_volume": TO_DETACH}
 ONCE = frozenset({"confirmResize", "evacuate"})
 
 
-class Wanted(NamedTuple):
+class WantedAction(NamedTuple):
     """An action that a user requested for a server."""
 
     action: str
@@ -38,13 +38,13 @@ class Wanted(NamedTuple):
 
 def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Arguments) -> states.Entry:
     """Start an action on the server, as the requesting user. Raises WrongState, NotFound; server.NotForIt."""
-    [begun] = begin_all(deps, tx, [Wanted(action, uuid, arguments, context.current())])
+    [begun] = begin_all(deps, tx, [WantedAction(action, uuid, arguments, context.current())])
     if isinstance(begun, errors.NovaError):
         raise begun
     return begun
 
 
-def begin_all(deps: Deps, tx: Connection, wanted: Sequence[Wanted]) -> list[states.Entry | errors.NovaError]:
+def begin_all(deps: Deps, tx: Connection, wanted: Sequence[WantedAction]) -> list[states.Entry | errors.NovaError]:
     """Start actions of several requests, each on another server. An action that its server's state refuses changes
     nothing, and its result is the error. Raises other refusals, for which the transaction must be rolled back."""
     found = states.begin_all(tx, [states.Begin(
@@ -55,7 +55,7 @@ def begin_all(deps: Deps, tx: Connection, wanted: Sequence[Wanted]) -> list[stat
             for one, begun in zip(wanted, found, strict=True)]
 
 
-def _admitted(deps: Deps, tx: Connection, one: Wanted, begun: states.Begun) -> states.Entry:
+def _admitted(deps: Deps, tx: Connection, one: WantedAction, begun: states.Begun) -> states.Entry:
     """Make the checks that need the locked server, and record what the action overtook."""
     entry, overtaken = begun
     check_arrived(deps, tx, one.action, one.uuid, overtaken)
@@ -125,4 +125,5 @@ def check_restrictions(deps: Deps, tx: Connection, action: str, uuid: str) -> No
         raise errors.server.NotForIt(action=action, server=uuid, has=found)
 
 
-__all__ = ["Wanted", "begin", "begin_all", "check_arrived", "start_operation_on_host", "builtins", "locked", "metadata_of", "row_of"]
+__all__ = ["WantedAction", "begin", "begin_all", "builtins", "check_arrived", "locked", "metadata_of", "row_of",
+           "start_operation_on_host"]

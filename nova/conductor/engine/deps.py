@@ -282,7 +282,7 @@ class OneCell:
         return None
 
 
-class Sharing:
+class SharedWork:
     """The work that operations of this process share (:mod:`nova.gathering`), by its name."""
 
     def __init__(self) -> None:
@@ -324,7 +324,7 @@ class Deps:
     notifier: DisabledNotifier = dataclasses.field(default_factory=DisabledNotifier)
     quotas: QuotaLimits = dataclasses.field(default_factory=Written)
     reimages: ReimageEvents = dataclasses.field(default_factory=ReimageEvents)
-    sharing: Sharing = dataclasses.field(default_factory=Sharing)
+    sharing: SharedWork = dataclasses.field(default_factory=SharedWork)
     cell_uuid: str = CELL
     cell_closed: bool = False  # it gets no new servers
     cells: Cells = dataclasses.field(init=False)
@@ -335,9 +335,10 @@ class Deps:
     def transact_together(self, work: Callable[[Connection], T]) -> T:
         """Run short work in a transaction of the cell's database that concurrent callers share; return its result. It
         may be repeated."""
-        return self.sharing.of("cell transaction", self._transact_all)(in_own_context(work))
+        together: Gathering[Callable[[Connection], T], T] = self.sharing.of("cell transaction", self._transact_all)
+        return together(in_own_context(work))
 
-    def _transact_all(self, works: Sequence[Callable[[Connection], T]]) -> list[T]:
+    def _transact_all(self, works: Sequence[Callable[[Connection], T]]) -> Sequence[T | errors.NovaError]:
         return self.cell.transact(lambda tx: [work(tx) for work in works])
 
     def only(self, members: Iterable[str]) -> Deps:

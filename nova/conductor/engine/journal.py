@@ -10,18 +10,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from nova import errors
-from nova.gathering import Gathering, in_own_context
 from nova.db.operation import runners
 from nova.db.server import servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection, Database, DatabaseUnavailable
+from nova.gathering import Gathering, in_own_context
 
 LOG = logging.getLogger(__name__)
 
 LEASE_S = 20
 
 #: Does the part of operations in a transaction: their new entries, and the changes of their servers' rows.
-Work = Callable[[Connection], states.Change]
+Work = Callable[[Connection], states.StateChange]
 
 
 class Journal:
@@ -95,10 +95,10 @@ class Journal:
         """End an operation that failed. ``changes`` runs in the same transaction and returns those of its server's
         row."""
         self._check_lease([entry])
-        self.cell.transact(lambda tx: states.finish(tx, [states.Change([entry], changes(tx))], "error",
+        self.cell.transact(lambda tx: states.finish(tx, [states.StateChange([entry], changes(tx))], "error",
                                                     {entry.id: fault}))
 
-    def _changes(self, tx: Connection, works: Sequence[Work]) -> list[states.Change]:
+    def _changes(self, tx: Connection, works: Sequence[Work]) -> list[states.StateChange]:
         found = [work(tx) for work in works]
         self._check_lease([entry for change in found for entry in change.entries])
         return found

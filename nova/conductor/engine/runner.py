@@ -21,7 +21,7 @@ from nova.conductor.engine.faults import fault_of, for_owner
 from nova.conductor.engine.operation import FailedWith, Op, Result, Secrets
 from nova.conductor.engine.workflow import Step, Workflow, by_host, entries_of
 from nova.db.server.server_row import ServerRow
-from nova.db.server.states import Change, Entry, PerServer
+from nova.db.server.states import Entry, PerServer, StateChange
 from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.model.base import utcnow
 
@@ -156,13 +156,13 @@ class Runner:
                 LOG.info("'%s' succeeded after %.2f s", workflow.action.name, op.age_s,
                          extra={**operation_events.facts(op), "host_": op.progress.host})
 
-    def _success(self, tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Change:
+    def _success(self, tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> StateChange:
         """Close the operations; the changes of the servers' rows are the state table's, overridden by the workflow's
         ending."""
         for op in ops:
             workflow.closing(tx, op, None)
         result = {"vm_state": workflow.action.result.value} if workflow.action.result is not None else {}
-        return Change(entries_of(ops), {**_unwritten(ops), **result, **workflow.ending(ops)})
+        return StateChange(entries_of(ops), {**_unwritten(ops), **result, **workflow.ending(ops)})
 
     def _intend(self, workflow: Workflow, step: Step, position: int, ops: list[Op]) -> list[Op]:
         """Write the step's intent; return the ops that this runner still owns and whose ``within`` succeeded."""
@@ -176,10 +176,10 @@ class Runner:
         self.announce.intending(ops)
 
         def write(live: list[Op]) -> None:
-            def work(tx: Connection) -> Change:
+            def work(tx: Connection) -> StateChange:
                 task = {"task_state": step.task.value} if step.task else {}
                 changes = {**task, **step.within(tx, self.deps.only(step.uses), live)}
-                return Change(entries_of(live), {**_unwritten(live), **changes})
+                return StateChange(entries_of(live), {**_unwritten(live), **changes})
             self.journal.advance(work)
             _written(live)
         try:
@@ -277,9 +277,9 @@ class Runner:
         op.change(step=step.name, direction="undo")
 
         def write(live: list[Op]) -> None:
-            def work(tx: Connection) -> Change:
+            def work(tx: Connection) -> StateChange:
                 changes = step.undo_within(tx, self.deps.only(step.uses), live)
-                return Change(entries_of(live), {**_unwritten(live), **changes})
+                return StateChange(entries_of(live), {**_unwritten(live), **changes})
             self.journal.advance(work)
             _written(live)
 

@@ -24,7 +24,7 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
-from nova.db.server import states
+from nova.db.server import reported_states, states
 from nova.db.sql.engine import Connection
 from nova.model.guest.orders import PowerReport
 from nova.model.server.states import PowerState
@@ -41,7 +41,7 @@ FITTING = {PowerState.SHUTDOWN: "stopped", PowerState.CRASHED: "stopped", PowerS
 def report(deps: Deps, power_report: PowerReport) -> None:
     """Record the states, and stop the guests that should be off: 50 for each report, the others at the host's next
     report."""
-    reported = {guest.server_uuid: states.Power(int(guest.power_state), guest.epoch,
+    reported = {guest.server_uuid: reported_states.Power(int(guest.power_state), guest.epoch,
                                                 FITTING.get(guest.power_state, "")) for guest in power_report.guests}
     if not reported:
         return
@@ -52,13 +52,13 @@ def report(deps: Deps, power_report: PowerReport) -> None:
     _stop(deps, power_report.host, {uuid: reported[uuid] for uuid in strays[:AT_ONCE]})
 
 
-def _note(tx: Connection, said: PowerReport, reported: Mapping[str, states.Power]
+def _note(tx: Connection, said: PowerReport, reported: Mapping[str, reported_states.Power]
           ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Record the states and return (servers to stop again, servers to delete)."""
     seen = {} if said.all_guests else {uuid: one for uuid, one in reported.items() if one.state == PowerState.SHUTDOWN}
-    ending = states.ending(tx, said.host, seen)
+    ending = reported_states.ending(tx, said.host, seen)
     rest = {uuid: power for uuid, power in reported.items() if uuid not in ending}
-    return states.note_power(tx, said.host, rest) if rest else (), ending
+    return reported_states.note_power(tx, said.host, rest) if rest else (), ending
 
 
 def _delete(deps: Deps, uuid: str) -> None:
@@ -73,7 +73,7 @@ def _delete(deps: Deps, uuid: str) -> None:
         deps.runner.start([entry])
 
 
-def _stop(deps: Deps, host: str, strays: Mapping[str, states.Power]) -> None:
+def _stop(deps: Deps, host: str, strays: Mapping[str, reported_states.Power]) -> None:
     """Begin each guest's stop as its owner would: it is journaled, and resumed if a host dies in the meantime."""
     for uuid, power in strays.items():
         with context.entered(context.internal()):
@@ -88,6 +88,6 @@ def _stop(deps: Deps, host: str, strays: Mapping[str, states.Power]) -> None:
                 deps.runner.start([entry])
 
 
-def _begin(tx: Connection, deps: Deps, host: str, uuid: str, power: states.Power) -> states.Entry | None:
-    action = states.set_running(tx, host, uuid, power)
+def _begin(tx: Connection, deps: Deps, host: str, uuid: str, power: reported_states.Power) -> states.Entry | None:
+    action = reported_states.set_running(tx, host, uuid, power)
     return begin(deps, tx, action, uuid, Arguments()) if action else None

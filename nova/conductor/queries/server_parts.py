@@ -113,7 +113,7 @@ class ServerParts:
             if overtaken:
                 entry = states.remember(tx, entry, overtaken)
                 migrations.end_open(tx, reset.uuid, ERROR, with_finished=False)
-            states.finish(tx, [states.Change([entry], {"vm_state": VmState(reset.state).value})], "success")
+            states.finish(tx, [states.StateChange([entry], {"vm_state": VmState(reset.state).value})], "success")
             return entry if any(old.action == "resize" for old in overtaken) else None
         if (entry := self.deps.cell.transact(write)) is not None:
             self._count(entry)

@@ -167,7 +167,7 @@ def _reset(deps: Deps, row: TimedServer | OwnerlessServer, after: VmState, fault
             return False
         entry = begin(deps, tx, "reset_state", row.uuid, ResetState(state=after.value))
         values = {"fault": Fault(code=500, message=fault, created_at=as_time(timeouts.clock(tx)))} if fault else {}
-        states.finish(tx, [states.Change([entry], {"vm_state": after.value, **values})], "success")
+        states.finish(tx, [states.StateChange([entry], {"vm_state": after.value, **values})], "success")
         return True
     with context.entered(context.internal()):
         try:

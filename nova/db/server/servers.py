@@ -24,7 +24,6 @@ from nova.db.models.cell import (
     volume_holders,
 )
 from nova.db.server.server_row import ServerRow
-from nova.db.server.states import Entry, insert_journal
 from nova.db.sql.statements import delete_keys, insert_all
 from nova.db.sql.types import Columns, later, utc_now
 from nova.model.base import Scope, Time
@@ -105,36 +104,6 @@ def details() -> sa.Select[*tuple[object, ...]]:
     of_host = sa.and_(services.c.host == servers.c.host, services.c.binary == COMPUTE, services.c.deleted == 0)
     columns = [*[servers.c[name] for name in _OF_SERVER], *_HOSTS]
     return sa.select(*columns).join_from(servers, services, of_host, isouter=True)
-
-
-class NewServerRows(NamedTuple):
-    """Servers in BUILD of one request: the columns of their rows and of their journal rows, and the metadata and tags
-    of each."""
-
-    rows: Sequence[Mapping[str, Any]]
-    entries: Sequence[Mapping[str, Any]]
-    metadata: Mapping[str, str]
-    tags: Sequence[str]
-
-    @property
-    def uuids(self) -> list[str]:
-        return [row["uuid"] for row in self.rows]
-
-
-def insert(tx: Connection, requests: Sequence[NewServerRows]) -> list[tuple[Entry, ...]]:
-    """Insert the new servers of some requests; return the journal entries of each request. A fixed number of
-    statements."""
-    insert_all(tx, servers, [{**row, "created_at": utc_now()} for new in requests for row in new.rows])
-    keys = insert_journal(tx, [entry for new in requests for entry in new.entries])
-    insert_all(tx, server_metadata, [{"server_uuid": uuid, "key": key, "value": value}
-                                     for new in requests for uuid in new.uuids for key, value in new.metadata.items()])
-    insert_all(tx, server_tags, [{"server_uuid": uuid, "tag": tag}
-                                 for new in requests for uuid in new.uuids for tag in new.tags])
-    return [tuple(_entry(entry, keys[entry["server_uuid"]]) for entry in new.entries) for new in requests]
-
-
-def _entry(columns: Mapping[str, Any], key: int) -> Entry:
-    return Entry(id=key, **{name: value for name, value in columns.items() if name in Entry.__struct_fields__})
 
 
 #: Statements that are built once; ``uuids`` and similar parameters are bound at execution.
@@ -403,5 +372,5 @@ def purge(tx: Connection, before_s: int, limit: int, archived: bool = False) -> 
     return delete_keys(tx, servers, [row.id for row in old])
 
 
-__all__ = ["AttachedVolume", "archive", "change_metadata", "children", "detail", "details", "insert", "instance_name",
-           "lock_row", "password", "places", "purge", "rows_of", "target", "update", "within"]
+__all__ = ["AttachedVolume", "archive", "change_metadata", "children", "detail", "details", "instance_name", "lock_row",
+           "password", "places", "purge", "rows_of", "target", "update", "within"]

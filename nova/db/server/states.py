@@ -7,7 +7,6 @@ provide a transaction; the journal row changes in the same one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,11 +15,10 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import operations, servers, services
-from nova.db.sql.statements import EachRow, by_key, insert_all, update_each, update_where
-from nova.db.sql.types import later, utc_now
+from nova.db.sql.statements import EachRow, insert_all, update_each, update_where
+from nova.db.sql.types import utc_now
 from nova.model.base import Value
 from nova.model.server.actions import ActionEvent
-from nova.model.server.servers import TERMINATE
 from nova.model.server.states import (
     API_NAMES,
     ENDS_CONSOLES,
@@ -91,8 +89,8 @@ def begin_all(tx: Connection, wanted: Sequence[Begin]) -> list[Begun | errors.No
     """Begin actions on servers, each on another one: raise their epochs, set their task states, write the journal rows,
     and close the open entries that they overtake.
 
-    A fixed number of statements for each action, whatever the number of servers. The result of a refused one, which
-    changes nothing, is server.WrongState, server.NotFound, server.HalfDestroyed or server.HostForcedDown.
+    The number of statements for each action does not depend on the number of servers. The result of a refused action,
+    which changes nothing, is server.WrongState, server.NotFound, server.HalfDestroyed or server.HostForcedDown.
     """
     rows = _locked(tx, [what.server_uuid for what in wanted])
     refused = {what.server_uuid: _refusal(what, rows.get(what.server_uuid)) for what in wanted}
@@ -227,15 +225,12 @@ def remember(tx: Connection, entry: Entry, overtaken: Sequence[Entry]) -> Entry:
     if images:
         arguments["images"] = images
     # of overtaken moves of a guest with its disks: hosts that do not share storage with the source
-    apart = [host for old in overtaken for host in [*(old.arguments.get("apart") or []), *_apart(old)]]
+    apart = [host for old in overtaken for host in (
+        *(old.arguments.get("apart") or ()), old.data.get("shared") is False and old.data.get("host")) if host]
     if apart:
         arguments["apart"] = list(dict.fromkeys(apart))
     tx.execute(sa.update(operations).where(operations.c.id == entry.id).values(arguments=arguments))
     return msgspec.structs.replace(entry, arguments=arguments)
-
-
-def _apart(old: Entry) -> list[str]:
-    return [str(old.data["host"])] if old.data.get("shared") is False and old.data.get("host") else []
 
 
 def argue(tx: Connection, entry: Entry, arguments: Mapping[str, object]) -> Entry:
@@ -245,7 +240,7 @@ def argue(tx: Connection, entry: Entry, arguments: Mapping[str, object]) -> Entr
     return msgspec.structs.replace(entry, arguments=merged)
 
 
-class Change(NamedTuple):
+class StateChange(NamedTuple):
     """A change of operations: their entries with the new step, data and history, and new ``values`` (such as
     task_state) of columns of their servers' rows; a :class:`PerServer` for values that differ."""
 
@@ -253,31 +248,29 @@ class Change(NamedTuple):
     values: Mapping[str, object]
 
 
-def advance(tx: Connection, *changes: Change) -> None:
+def advance(tx: Connection, *changes: StateChange) -> None:
     """Write the progress of operations.
 
-    One statement for the entries, and one for each set of changed columns, whatever their number. Raises Overtaken,
+    One statement for all entries, and one for each set of changed columns. Raises Overtaken,
     before any entry is written, if one of them no longer owns its server.
     """
     _write_servers(tx, changes, {"updated_at": utc_now()})
-    _write_entries(tx, [entry for change in changes for entry in change.entries], {})
+    _write_entries(tx, [entry for change in changes for entry in change.entries], {}, {})
 
 
-def finish(tx: Connection, changes: Sequence[Change], outcome: str, faults: Mapping[int, str] | None = None) -> None:
+def finish(tx: Connection, changes: Sequence[StateChange], outcome: str, faults: Mapping[int, str] | None = None
+           ) -> None:
     """Finish the entries' operations: write the final states on their servers, and outcome and fault text (by entry id)
     here."""
     final = [change._replace(values={"task_state": None, "progress": 0, **change.values}) for change in changes]
     _write_servers(tx, final, {"updated_at": utc_now()})
     extra: dict[str, Any] = {"outcome": outcome, "finished_at": utc_now()}
     entries = [entry for change in changes for entry in change.entries]
-    if faults:
-        _write_entries(tx, entries, extra, {"fault": faults})
-    else:
-        _write_entries(tx, entries, extra)
+    _write_entries(tx, entries, extra, {"fault": faults} if faults else {})
 
 
-def _write_servers(tx: Connection, changes: Sequence[Change], also: Mapping[str, object]) -> None:
-    alike: dict[tuple[str, ...], list[Change]] = {}
+def _write_servers(tx: Connection, changes: Sequence[StateChange], also: Mapping[str, object]) -> None:
+    alike: dict[tuple[str, ...], list[StateChange]] = {}
     for change in changes:
         alike.setdefault(tuple(sorted(change.values)), []).append(change)
     for columns, group in alike.items():
@@ -290,8 +283,8 @@ def _write_servers(tx: Connection, changes: Sequence[Change], also: Mapping[str,
             raise errors.Overtaken(f"{len(entries) - changed} of {len(entries)} servers have a newer owner")
 
 
-def _merged(name: str, changes: Sequence[Change]) -> object:
-    """Return the value of a column for all changes: the one that they share, or each server's own."""
+def _merged(name: str, changes: Sequence[StateChange]) -> object:
+    """Return the value of a column for all changes: their common value, or each server's own."""
     values = [change.values[name] for change in changes]
     if all(_same(value, values[0]) for value in values[1:]):
         return values[0]
@@ -324,7 +317,7 @@ def _write_several(tx: Connection, entries: Sequence[Entry], changes: Mapping[st
 
 
 def _write_entries(tx: Connection, entries: Sequence[Entry], same: Mapping[str, object],
-                   own: Mapping[str, Mapping[int, object]] = MappingProxyType({})) -> None:
+                   own: Mapping[str, Mapping[int, object]]) -> None:
     columns = ("step", "direction", "attempt", "data", "history")
     if len(entries) == 1:
         [entry] = entries
@@ -367,91 +360,6 @@ def still_mine(tx: Connection, entries: Sequence[Entry]) -> set[str]:
     return {entry.server_uuid for entry in entries if newest.get(entry.server_uuid) == entry.epoch}
 
 
-QUIET_S = 60  # no report is in transit for longer: after this time a report with an older epoch is not a late one
-
-
-class Power(NamedTuple):
-    """A host's report on one guest. ``epoch``: the newest epoch that the host had seen at that time."""
-
-    state: int
-    epoch: int
-    now: str  # the vm_state that fits the guest; empty if the report implies none
-
-
-#: vm_state of a server whose guest should be off but runs -> the action that stops it.
-STRAYS = {"stopped": "stop", "soft-delete": "stop_deleted"}
-#: The state that a guest enters without an operation -> the vm_states of servers that follow it. A running guest of a
-#: stopped or deleted server is different: it is stopped again.
-_TURNS = {"stopped": ("active", "paused"), "paused": ("active",), "suspended": ("active",),
-          "active": ("paused", "suspended")}
-
-
-def note_power(tx: Connection, host: str, reported: Mapping[str, Power]) -> tuple[str, ...]:
-    """Record the power states reported by a host; idle servers follow guests that changed state without an operation.
-    Returns the servers whose guests run but should be off: pass them to :func:`set_running`.
-
-    A report that was in transit while an operation ended is older than the server's epoch, and is ignored. Known values
-    change no row, so that ``updated_at`` reflects changes only.
-    """
-    mine = _reported(host, reported)
-    power = by_key(servers.c.uuid, {uuid: one.state for uuid, one in reported.items()}, servers.c.power_state)
-    for after, before in _TURNS.items():
-        turned = [uuid for uuid, one in reported.items() if one.now == after]
-        if turned:
-            tx.execute(sa.update(servers).where(mine, servers.c.uuid.in_(turned), servers.c.vm_state.in_(before))
-                       .values(vm_state=after, power_state=power, updated_at=utc_now()))
-    on = [uuid for uuid, one in reported.items() if one.now == "active"]
-    strays = sa.select(servers.c.uuid).where(mine, servers.c.uuid.in_(on), servers.c.vm_state.in_(STRAYS))
-    found = tuple(tx.execute(strays).scalars()) if on else ()
-    rest = [uuid for uuid in reported if uuid not in found]
-    if rest:
-        tx.execute(sa.update(servers).where(mine, servers.c.uuid.in_(rest), servers.c.power_state != power)
-                   .values(power_state=power, updated_at=utc_now()))
-    return found
-
-
-def ending(tx: Connection, host: str, reported: Mapping[str, Power]) -> tuple[str, ...]:
-    """Return the active servers to delete because their guests shut themselves down. Locked servers are excluded."""
-    if not reported:
-        return ()
-    found = tx.execute(sa.select(servers.c.uuid, servers.c.memo).where(
-        _reported(host, reported), servers.c.uuid.in_(reported), servers.c.vm_state == "active",
-        servers.c.locked_by.is_(None), servers.c.memo.is_not(None)))
-    return tuple(row.uuid for row in found if row.memo.shutdown_behavior == TERMINATE)
-
-
-def set_running(tx: Connection, host: str, uuid: str, power: Power) -> str | None:
-    """Record that a guest runs although its server should be off; return the action that stops it. None if that is no
-    longer the case.
-
-    A stopped server becomes active, so that it can be stopped; a deleted one stays deleted.
-    """
-    for was, action in STRAYS.items():
-        shown = {"vm_state": "active"} if was == "stopped" else {}
-        mine = sa.and_(_reported(host, {uuid: power}), servers.c.uuid == uuid, servers.c.vm_state == was)
-        if tx.execute(sa.update(servers).where(mine).values(**shown, power_state=power.state, updated_at=utc_now())
-                      ).rowcount:
-            return action
-    return None
-
-
-def _reported(host: str, reported: Mapping[str, Power]) -> sa.ColumnElement[bool]:
-    """Return the condition for idle servers of this host for which the report is recent enough to count."""
-    epochs = {uuid: one.epoch for uuid, one in reported.items()}
-    current = sa.or_(servers.c.epoch <= by_key(servers.c.uuid, epochs, servers.c.epoch),
-                     servers.c.updated_at < later(-QUIET_S))
-    return sa.and_(servers.c.host == host, servers.c.deleted == 0, servers.c.task_state.is_(None), current)
-
-
-def note_progress(tx: Connection, host: str, uuid: str, epoch: int, percent: int) -> bool:
-    """Record the progress of a migration to or from this host, in percent. False if the server is not migrating, or has
-    another epoch."""
-    mine = sa.and_(servers.c.uuid == uuid, servers.c.host == host, servers.c.epoch == epoch, servers.c.deleted == 0,
-                   servers.c.task_state == TaskState.MIGRATING.value)
-    return tx.execute(sa.update(servers).where(mine).values(
-        progress=max(0, min(100, percent)), updated_at=utc_now())).rowcount > 0
-
-
 # -- runners and their leases
 
 PARKED_S = 10  # age of an own row without a task that counts as parked: younger ones are being begun
@@ -484,7 +392,7 @@ def fence_unreachable_host(tx: Connection, entry: Entry) -> Entry:
     """Raise the epoch of an operation that continues without a lost host, so that orders sent to that host may not
     proceed. Raises Overtaken if the entry no longer owns the server."""
     newer = msgspec.structs.replace(entry, epoch=entry.epoch + 1)
-    _write_servers(tx, [Change([entry], {"epoch": newer.epoch})], {"updated_at": utc_now()})
+    _write_servers(tx, [StateChange([entry], {"epoch": newer.epoch})], {"updated_at": utc_now()})
     tx.execute(sa.update(operations).where(operations.c.id == entry.id).values(epoch=newer.epoch,
                                                                               updated_at=utc_now()))
     return newer

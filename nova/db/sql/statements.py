@@ -130,9 +130,9 @@ class EachRow(NamedTuple):
     key: str
     keys: Sequence[object]
     equal: Mapping[str, object]
-    guards: Mapping[str, Mapping[object, object]]
+    guards: Mapping[str, Mapping[Any, object]]
     same: Mapping[str, object]
-    own: Mapping[str, Mapping[object, object]]
+    own: Mapping[str, Mapping[Any, object]]
 
 
 def update_each(tx: Connection, table: sa.Table, rows: EachRow) -> int:

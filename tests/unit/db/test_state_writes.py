@@ -12,7 +12,7 @@ from nova import errors
 from nova.db.models import cell as tables
 from nova.db.operation import runners
 from nova.db.server import states
-from nova.db.server.states import Change
+from nova.db.server.states import StateChange
 from nova.db.sql.engine import Database
 from nova.model.server.servers import ServerMemo
 from nova.model.server.states import ACTIONS, TaskState, VmState, refusal
@@ -77,7 +77,7 @@ def test_begin_when_a_delete_failed_then_the_next_one_knows_its_hosts(cell):
     first = msgspec.structs.replace(first, arguments={"hosts": ["host3"]}, data={"tried": ["host4"]})
     cell.transact(lambda tx: tx.execute(sa.update(tables.operations).where(tables.operations.c.id == first.id).values(
         arguments=first.arguments)))
-    cell.transact(lambda tx: states.finish(tx, [Change([first], {"vm_state": "error"})], "error"))
+    cell.transact(lambda tx: states.finish(tx, [StateChange([first], {"vm_state": "error"})], "error"))
     entry, overtaken = begin(cell, uuid, "delete")
     kept = cell.transact(lambda tx: states.remember(tx, entry, overtaken))
     assert kept.arguments["hosts"] == ["host4", "host3"]
@@ -115,7 +115,7 @@ def test_begin_when_delete_overtakes_then_what_was_open_is_closed_and_its_hosts_
     first, _ = begin(cell, uuid, "stop")
     first = states.Entry(**{**{name: getattr(first, name) for name in states.Entry.__struct_fields__},
                             "data": {"tried": ["h1", "h2"]}})
-    cell.transact(lambda tx: states.advance(tx, Change([first], {})))
+    cell.transact(lambda tx: states.advance(tx, StateChange([first], {})))
     second, overtaken = begin(cell, uuid, "delete")
     assert [one.id for one in overtaken] == [first.id]
     assert operation(cell, first).outcome == "overtaken"
@@ -128,8 +128,8 @@ def test_advance_and_finish_when_the_epoch_is_old_then_they_are_overtaken_and_wr
     old, _ = begin(cell, uuid, "stop")
     begin(cell, uuid, "delete")
     before, journal = server(cell, uuid), operation(cell, old)
-    for write in (lambda tx: states.advance(tx, Change([old], {"vm_state": "stopped"})),
-                  lambda tx: states.finish(tx, [Change([old], {"vm_state": "stopped"})], "success")):
+    for write in (lambda tx: states.advance(tx, StateChange([old], {"vm_state": "stopped"})),
+                  lambda tx: states.finish(tx, [StateChange([old], {"vm_state": "stopped"})], "success")):
         with pytest.raises(errors.Overtaken):
             cell.transact(write)
         assert (server(cell, uuid), operation(cell, old)) == (before, journal)
@@ -139,7 +139,7 @@ def test_advance_when_one_of_many_is_lost_then_none_is_written(cell):
     entries = [begin(cell, add(cell), "stop")[0] for _ in range(3)]
     begin(cell, entries[1].server_uuid, "delete")
     with pytest.raises(errors.Overtaken):
-        cell.transact(lambda tx: states.advance(tx, Change(entries, {"progress": 50})))
+        cell.transact(lambda tx: states.advance(tx, StateChange(entries, {"progress": 50})))
     assert {server(cell, entry.server_uuid).progress for entry in entries} == {0}
     with cell.reading() as tx:
         assert states.still_mine(tx, entries) == {entries[0].server_uuid, entries[2].server_uuid}
@@ -148,14 +148,15 @@ def test_advance_when_one_of_many_is_lost_then_none_is_written(cell):
 def test_advance_when_servers_differ_then_each_gets_its_own(cell):
     entries = [begin(cell, add(cell), "stop")[0] for _ in range(3)]
     progress = states.PerServer({entry.server_uuid: number for number, entry in enumerate(entries)})
-    cell.transact(lambda tx: states.advance(tx, Change(entries, {"progress": progress})))
+    cell.transact(lambda tx: states.advance(tx, StateChange(entries, {"progress": progress})))
     assert [server(cell, entry.server_uuid).progress for entry in entries] == [0, 1, 2]
 
 
 def test_finish_when_it_is_done_then_the_task_is_over_and_the_journal_row_closed(cell):
     uuid = add(cell)
     entry, _ = begin(cell, uuid, "stop")
-    cell.transact(lambda tx: states.finish(tx, [Change([entry], {"vm_state": "stopped"})], "error", {entry.id: "why"}))
+    change = StateChange([entry], {"vm_state": "stopped"})
+    cell.transact(lambda tx: states.finish(tx, [change], "error", {entry.id: "why"}))
     row, journal = server(cell, uuid), operation(cell, entry)
     assert (row.vm_state, row.task_state) == ("stopped", None)
     assert (journal.outcome, journal.fault) == ("error", "why") and journal.finished_at is not None
@@ -173,7 +174,7 @@ def test_orphans_when_runners_are_dead_alive_or_ours_then_just_the_dead_ones_are
     mine, other, dead = new_runner(cell), new_runner(cell), new_runner(cell, alive=False)
     found = {runner: begin(cell, add(cell), "stop", runner)[0] for runner in (mine, other, dead)}
     ended, _ = begin(cell, add(cell), "stop", dead)
-    cell.transact(lambda tx: states.finish(tx, [Change([ended], {})], "success"))
+    cell.transact(lambda tx: states.finish(tx, [StateChange([ended], {})], "success"))
     with cell.reading() as tx:
         assert [entry.id for entry in runners.orphans(tx, mine, set())] == [found[dead].id]
     cell.transact(lambda tx: tx.execute(sa.update(tables.operations).values(updated_at=BORN)))
@@ -190,6 +191,6 @@ def test_take_over_when_two_try_then_one_has_it_and_the_dead_runner_writes_nothi
     assert taken is not None and (taken.epoch, taken.runner_id) == (entry.epoch + 1, first)
     assert cell.transact(lambda tx: states.take_over(tx, entry, second)) is None
     with pytest.raises(errors.Overtaken):
-        cell.transact(lambda tx: states.advance(tx, Change([entry], {"vm_state": "stopped"})))
-    cell.transact(lambda tx: states.finish(tx, [Change([taken], {"vm_state": "stopped"})], "success"))
+        cell.transact(lambda tx: states.advance(tx, StateChange([entry], {"vm_state": "stopped"})))
+    cell.transact(lambda tx: states.finish(tx, [StateChange([taken], {"vm_state": "stopped"})], "success"))
     assert server(cell, uuid).vm_state == "stopped"

@@ -39,9 +39,15 @@ def test_connection_when_messages_are_settled_then_it_waits_as_briefly_as_that_n
     assert listener._current_timeout == SETTLE_S, "its consumers change"
 
 
+class Polled(ConductorListener):
+    """A listener whose library asks for a short poll."""
+
+    def poll_s(self) -> float:
+        """Return the seconds that it waits instead."""
+        self._hosts, self._current_timeout = self.driver.hosts, amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MIN
+        return self._current_timeout
+
+
 def test_conductor_listener_when_a_message_came_then_it_does_not_poll(waits: list[float | None]) -> None:
-    listener = ConductorListener(SimpleNamespace(prefetch_size=1, hosts=frozenset()),  # type: ignore[arg-type]
-                                 PassivePublisher())
-    listener._hosts = listener.driver.hosts
-    listener._current_timeout = amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MIN
-    assert listener._current_timeout == IDLE_S
+    driver = SimpleNamespace(prefetch_size=1, hosts=frozenset())
+    assert Polled(driver, PassivePublisher()).poll_s() == IDLE_S  # type: ignore[arg-type]
