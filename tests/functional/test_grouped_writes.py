@@ -21,7 +21,7 @@ from nova.model.server.states import ACTIONS
 from tests.fakes.rows import BORN, add_servers, new_uuid, server_row
 from tests.functional.backends import KINDS, Absent
 
-SIZES = (1, 2, 3, 50)
+SIZES = (1, 2, 3, 50, 300)
 
 
 @pytest.fixture(scope="module", params=list(KINDS))

@@ -63,8 +63,7 @@ class Begin(NamedTuple):
     step: str
 
 
-#: Actions that may overtake a delete, whatever the table of transitions allows: for others, the server counts as
-#: deleted.
+#: Actions that may overtake a delete: for others, the server counts as deleted, also if their transition is allowed.
 _OVER_A_DELETE = frozenset({"delete", "reset_state"})
 
 ENTRY_COLUMNS = [operations.c[field] for field in Entry.__struct_fields__]
@@ -87,10 +86,10 @@ def begin(tx: Connection, what: Begin) -> Begun:
 
 def begin_all(tx: Connection, wanted: Sequence[Begin]) -> list[Begun | errors.NovaError]:
     """Begin actions on servers, each on another one: raise their epochs, set their task states, write the journal rows,
-    and close the open entries that they overtake.
+    and close the open entries that they overtake; with a fixed number of statements for each action.
 
-    The number of statements for each action does not depend on the number of servers. The result of a refused action,
-    which changes nothing, is server.WrongState, server.NotFound, server.HalfDestroyed or server.HostForcedDown.
+    The result of a refused action, which changes nothing, is server.WrongState, server.NotFound, server.HalfDestroyed or
+    server.HostForcedDown.
     """
     rows = _locked(tx, [what.server_uuid for what in wanted])
     refused = {what.server_uuid: _refusal(what, rows.get(what.server_uuid)) for what in wanted}
@@ -265,8 +264,8 @@ def finish(tx: Connection, changes: Sequence[StateChange], outcome: str, faults:
     final = [change._replace(values={"task_state": None, "progress": 0, **change.values}) for change in changes]
     _write_servers(tx, final, {"updated_at": utc_now()})
     extra: dict[str, Any] = {"outcome": outcome, "finished_at": utc_now()}
-    entries = [entry for change in changes for entry in change.entries]
-    _write_entries(tx, entries, extra, {"fault": faults} if faults else {})
+    _write_entries(tx, [entry for change in changes for entry in change.entries], extra,
+                   {"fault": faults} if faults else {})
 
 
 def _write_servers(tx: Connection, changes: Sequence[StateChange], also: Mapping[str, object]) -> None:
@@ -320,14 +319,15 @@ def _write_entries(tx: Connection, entries: Sequence[Entry], same: Mapping[str, 
                    own: Mapping[str, Mapping[int, object]]) -> None:
     columns = ("step", "direction", "attempt", "data", "history")
     if len(entries) == 1:
-        [entry] = entries
-        fields = {name: getattr(entry, name) for name in columns}
-        given = {name: values[entry.id] for name, values in own.items()}
-        update_where(tx, operations, {"id": entry.id}, {**fields, **given, **same, "updated_at": utc_now()})
+        fields = {name: getattr(entries[0], name) for name in columns}
+        given = {name: values[entries[0].id] for name, values in own.items()}
+        update_where(tx, operations, {"id": entries[0].id}, {**fields, **given, **same, "updated_at": utc_now()})
         return
-    each = {name: {entry.id: getattr(entry, name) for entry in entries} for name in columns}
+    common = {name: getattr(entries[0], name) for name in columns[:3]
+              if len({getattr(entry, name) for entry in entries}) == 1}
+    each = {name: {entry.id: getattr(entry, name) for entry in entries} for name in columns if name not in common}
     update_each(tx, operations, EachRow("id", [entry.id for entry in entries], {}, {},
-                                        {**same, "updated_at": utc_now()}, {**each, **own}))
+                                        {**common, **same, "updated_at": utc_now()}, {**each, **own}))
 
 
 class PerServer(dict[str, Any]):

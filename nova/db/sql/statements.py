@@ -135,9 +135,17 @@ class EachRow(NamedTuple):
     own: Mapping[str, Mapping[Any, object]]
 
 
+ROWS_AT_ONCE = 128  # of one UPDATE: it compares each row with as many keys
+
+
 def update_each(tx: Connection, table: sa.Table, rows: EachRow) -> int:
-    """UPDATE some rows, each with values of its own, in one statement of a recurring shape; return the number of rows
-    matched."""
+    """UPDATE some rows, each with values of its own, in statements of recurring shapes, one for up to ROWS_AT_ONCE rows;
+    return the number of rows matched."""
+    return sum(_update_some(tx, table, rows._replace(keys=rows.keys[first:first + ROWS_AT_ONCE]))
+               for first in range(0, len(rows.keys), ROWS_AT_ONCE))
+
+
+def _update_some(tx: Connection, table: sa.Table, rows: EachRow) -> int:
     parts = split(rows.same)
     assert parts is not None, f"a change of {table.name} has a value that is not supported in this UPDATE"
     shape, bound = parts
@@ -150,7 +158,7 @@ def update_each(tx: Connection, table: sa.Table, rows: EachRow) -> int:
         parameters |= {f"is_{name}_{index}": values[key] for index, key in filled}
     own = []
     for name, values in rows.own.items():
-        own.append((name, complete := len(values) >= len(rows.keys)))
+        own.append((name, complete := values.keys() >= set(rows.keys)))
         parameters |= {f"new_{name}_{index}": values.get(key) for index, key in filled}
         if not complete:  # no key equals NULL
             parameters |= {f"key_{name}_{index}": key if key in values else None for index, key in filled}
