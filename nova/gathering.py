@@ -21,7 +21,7 @@ R = TypeVar("R")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MOST = 100  # callers of one execution
+MOST = 100  # weight of the items of one execution
 #: Seconds that a caller waits for an execution in progress, such as one that waits for a lock, before it no longer
 #: waits and executes what has arrived so far.
 PATIENCE_S = 0.05
@@ -36,13 +36,14 @@ class _Call(Generic[I, R]):
         self.batch: list[_Call[I, R]] | None = None
         self.result: R | errors.NovaError | None = None
         self.error: Exception | None = None
-        self.alone = False  # the shared execution failed: the caller repeats its part
+        self.alone = True  # until there is an outcome: the caller repeats its part
 
     def outcome(self, act: Callable[[Sequence[I]], Sequence[R | errors.NovaError]]) -> R:
-        """Return the result, or raise the error."""
-        result = act([self.item])[0] if self.alone else self.result
+        """Return the result, or raise the error. Without a result, the shared execution has failed, or an interrupt has
+        ended it."""
         if self.error is not None:
             raise self.error
+        result = act([self.item])[0] if self.alone else self.result
         if isinstance(result, errors.NovaError):
             raise result
         return result  # type: ignore[return-value]  # set by every execution without an error
@@ -55,8 +56,15 @@ class _Queue(Generic[I, R]):
         self.waiting: collections.deque[_Call[I, R]] = collections.deque()
         self.executions = 0
 
-    def next(self, most: int) -> list[_Call[I, R]]:
-        return [self.waiting.popleft() for _ in range(min(most, len(self.waiting)))]
+    def next(self, most: int, weigh: Callable[[I], int]) -> list[_Call[I, R]]:
+        """Take the first calls, up to this weight; at least one call, even a heavier one."""
+        batch: list[_Call[I, R]] = []
+        while self.waiting:
+            most -= weigh(self.waiting[0].item)
+            if batch and most < 0:
+                break
+            batch.append(self.waiting.popleft())
+        return batch
 
 
 class Gathering(Generic[I, R]):
@@ -64,12 +72,14 @@ class Gathering(Generic[I, R]):
 
     ``act`` does the work of some items and returns a result or an error for each, in their order. It must change
     nothing if it raises, or be repeatable: each caller then repeats its own part alone, so that one failure fails no
-    other caller. Errors of the kind ``common`` concern all callers, and are not repeated. ``name``: label of metrics.
+    other caller. ``final``: whether an error is that of all callers, and no part is repeated: it may have been done.
+    ``weigh``: the weight of an item, of which an execution gets at most MOST. ``name``: label of metrics.
     """
 
     def __init__(self, name: str, act: Callable[[Sequence[I]], Sequence[R | errors.NovaError]],
-                 common: tuple[type[Exception], ...] = (), patience_s: float = PATIENCE_S, most: int = MOST) -> None:
-        self._act, self._common, self._patience_s, self._most = act, common, patience_s, most
+                 final: Callable[[Exception], bool], weigh: Callable[[I], int] = lambda item: 1, *,
+                 patience_s: float = PATIENCE_S, most: int = MOST) -> None:
+        self._act, self._final, self._weigh, self._patience_s, self._most = act, final, weigh, patience_s, most
         self._size = metrics.SHARED_WORK.labels(name)
         self._lock = threading.Lock()
         self._queues: dict[Hashable, _Queue[I, R]] = {}  # with executions in progress
@@ -99,7 +109,7 @@ class Gathering(Generic[I, R]):
             if mine in queue.waiting:
                 queue.executions += 1
                 queue.waiting.remove(mine)
-                mine.batch = [mine, *queue.next(self._most - 1)]
+                mine.batch = [mine, *queue.next(self._most - self._weigh(mine.item), self._weigh)]
         if mine.batch is None:
             mine.turn.wait()
 
@@ -109,23 +119,22 @@ class Gathering(Generic[I, R]):
             if mine in queue.waiting:
                 queue.waiting.remove(mine)
         if mine.batch is not None:
-            for call in mine.batch:
-                call.alone = True
-            self._hand_over(key, queue)
-            for call in mine.batch:
-                call.turn.set()
+            self._end(key, queue, mine.batch)
 
-    def _execute(self, key: Hashable, queue: _Queue[I, R], batch: list[_Call[I, R]]) -> None:
-        self._size.observe(len(batch))
-        for call in batch:
-            call.alone = len(batch) > 1  # until there is an outcome: an interrupt, too, leaves no caller waiting
+    def _execute(self, key: Hashable, queue: _Queue[I, R], batch: Sequence[_Call[I, R]]) -> None:
         try:
+            self._size.observe(len(batch))
             error = failures.failure_of(self._serve, batch)
-            if error is not None and (len(batch) == 1 or isinstance(error, self._common)):
+            if error is not None and (len(batch) == 1 or self._final(error)):
                 for call in batch:
-                    call.error, call.alone = error, False
+                    call.error = error
         finally:
+            self._end(key, queue, batch)
+
+    def _end(self, key: Hashable, queue: _Queue[I, R], batch: Sequence[_Call[I, R]]) -> None:
+        try:
             self._hand_over(key, queue)
+        finally:
             for call in batch:
                 call.turn.set()
 
@@ -136,7 +145,7 @@ class Gathering(Generic[I, R]):
     def _hand_over(self, key: Hashable, queue: _Queue[I, R]) -> None:
         """Let the first waiting caller execute the calls that have arrived meanwhile."""
         with self._lock:
-            batch = queue.next(self._most)
+            batch = queue.next(self._most, self._weigh)
             if not batch:
                 queue.executions -= 1
                 if not queue.executions:

@@ -10,7 +10,7 @@ import pytest
 
 from nova.gathering import Gathering, _Call, _Queue
 
-HOLD_S = 0.3  # without the wanted number of callers: an execution of as many as there are
+HOLD_S = 0.15  # without the wanted number of callers: an execution of as many as there are
 
 
 def assemble(monkeypatch: pytest.MonkeyPatch, size: int, hold_s: float = HOLD_S) -> Counter[int]:
@@ -25,7 +25,7 @@ def assemble(monkeypatch: pytest.MonkeyPatch, size: int, hold_s: float = HOLD_S)
             queue.waiting.append(mine)
             if len(queue.waiting) >= size:
                 queue.executions += 1
-                [*others, _last] = queue.next(size)
+                [*others, _last] = queue.next(size, lambda item: 1)
                 mine.batch = [mine, *others]
         if mine.batch is None and not mine.turn.wait(hold_s):
             self._lose_patience(queue, mine)

@@ -35,7 +35,7 @@ def run() -> None:
         if any(item % 97 == 0 for item in items):
             raise RuntimeError("one of them fails")
         return [errors.Conflict(str(item)) if item % 10 == 0 else -item for item in items]
-    gathering = Gathering("test", act, patience_s=0.02)
+    gathering = Gathering("test", act, lambda error: False, patience_s=0.02)
     wrong: list[object] = []
 
     def caller(number: int) -> None:

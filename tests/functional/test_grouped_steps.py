@@ -14,6 +14,7 @@ import pytest
 from nova import context, errors
 from nova.conductor.engine.workflow import Workflow
 from nova.conductor.registry import ALL
+from nova.db.host import services
 from nova.model.server.servers import NewServer
 from tests.fakes import living_cloud
 from tests.fakes.assembled import assemble
@@ -63,8 +64,9 @@ def living(tmp_path_factory: pytest.TempPathFactory, templates: Path) -> Iterato
 class Group:
     """Servers of single requests, whose operations run side by side. ``sizes``: how many callers shared executions."""
 
-    def __init__(self, cloud: LivingCloud, sizes: Counter[int]) -> None:
-        self.cloud, self.sizes = cloud, sizes
+    def __init__(self, cloud: LivingCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.cloud, self._monkeypatch = cloud, monkeypatch
+        self.sizes: Counter[int] = Counter()
         self.walk = Walk(cloud, 1, ("2",), IMAGES)
         self.uuids: list[str] = []
 
@@ -80,7 +82,8 @@ class Group:
         self.uuids = made
 
     def prepare(self, action: str, size: int) -> None:
-        """Servers on which the action may begin."""
+        """Servers on which the action may begin. The hosts' heartbeats are of now."""
+        self.cloud.cell.transact(lambda tx: services.record_heartbeats(tx, dict.fromkeys(services.known(tx))))
         if action == "create":
             return
         self.uuids = self.cloud.active(size, image_id=IMAGES[0])
@@ -88,13 +91,17 @@ class Group:
             for uuid in self.uuids:
                 ordered(self.walk, uuid, earlier)
             self.cloud.settle()
-        self.sizes.clear()
 
     def order(self, action: str, size: int) -> None:
+        self.assemble(size)
         if action == "create":
             self.create(size)
         else:
             self.together(lambda number: ordered(self.walk, self.uuids[number], action), size)
+
+    def assemble(self, size: int) -> None:
+        """From now on, callers wait for each other."""
+        self.sizes = assemble(self._monkeypatch, size)
 
     def together(self, call: Callable[[int], object], size: int) -> None:
         failed: list[BaseException] = []
@@ -131,10 +138,9 @@ class Group:
 
 
 @pytest.fixture
-def group(living: LivingCloud, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Group]:
+def group(living: LivingCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Group]:
     living_cloud.impatient(monkeypatch)
-    sizes = assemble(monkeypatch, request.getfixturevalue("size"))
-    group = Group(living, sizes)
+    group = Group(living, monkeypatch)
     yield group
     monkeypatch.undo()
     group.leave()
@@ -212,6 +218,7 @@ def test_step_when_one_of_the_group_is_deleted_meanwhile_then_only_that_one_is_g
 @pytest.mark.parametrize("size", [MANY])
 def test_creates_when_quota_is_for_some_of_the_group_then_as_many_are_created(group: Group, size: int) -> None:
     group.cloud.set(quota_defaults={**group.cloud.deps.settings.quota_defaults, "instances": 20})
+    group.assemble(size)
     refused: list[str] = []
 
     def one(number: int) -> None:

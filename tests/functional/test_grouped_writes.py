@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,9 +13,9 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.db.models import cell as tables
-from nova.db.server import new_servers, servers, states
+from nova.db.server import new_servers, row_locks, servers, states
 from nova.db.server.states import PerServer, StateChange
-from nova.db.sql.engine import Database
+from nova.db.sql.engine import Database, DatabaseBusy
 from nova.db.sql.types import utc_now
 from nova.model.server.actions import ActionEvent
 from nova.model.server.servers import ServerMemo
@@ -177,3 +179,31 @@ def test_insert_when_several_requests_are_written_then_each_has_its_own_parts(ce
             metadata, tags = servers.children(tx, new.uuids)
         assert metadata == dict.fromkeys(new.uuids, {"of": str(number)})
         assert set(tags) == (set(new.uuids) if number % 3 == 0 else set())
+
+
+def test_lock_when_another_transaction_holds_a_row_then_the_others_do_not_wait(cell: Database) -> None:
+    if cell.dialect == "sqlite":
+        pytest.skip("a writer locks the whole database")
+    uuids, held, go = added(cell, 3), threading.Event(), threading.Event()
+
+    def hold(tx: sa.Connection) -> None:
+        servers.lock_row(tx, uuids[1])
+        held.set()
+        assert go.wait(10)
+    holder = threading.Thread(target=cell.transact, args=(hold,))
+    holder.start()
+    assert held.wait(10)
+    started = time.monotonic()
+    with pytest.raises(DatabaseBusy):
+        cell.transact(lambda tx: row_locks.lock_together(tx, uuids))
+    waited = time.monotonic() - started
+    go.set()
+    holder.join(10)
+    assert waited < 5, "it waited for the row"
+    cell.transact(lambda tx: row_locks.lock_together(tx, [*uuids, uuids[0]]))
+
+
+def test_lock_when_a_row_is_missing_then_each_request_looks_for_its_own(cell: Database) -> None:
+    uuids = [*added(cell, 1), new_uuid()]
+    with pytest.raises(DatabaseBusy):
+        cell.transact(lambda tx: row_locks.lock_together(tx, uuids))

@@ -63,9 +63,17 @@ def project(deps: Deps) -> str:
     return f"project-{next(PROJECTS)}"
 
 
+ADMISSIONS: dict[int, CreateAdmission] = {}
+
+
+def admission(deps: Deps) -> CreateAdmission:
+    """The one of all requests, which share its transactions."""
+    return ADMISSIONS.setdefault(id(deps), CreateAdmission(deps))
+
+
 def create(deps: Deps, project: str, count: int = 1) -> tuple[str, ...]:
     with context.entered(context.RequestContext(request_id="req-x", user_id="joe", project_id=project)):
-        return CreateAdmission(deps).create_servers(NewServer(name="vm", flavor_id="1", min_count=count,
+        return admission(deps).create_servers(NewServer(name="vm", flavor_id="1", min_count=count,
                                                               max_count=count,
                                                          networks=())).uuids
 

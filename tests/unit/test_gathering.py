@@ -19,6 +19,11 @@ TIMEOUT_S = 10.0
 PATIENT_S = 30.0
 
 
+def lost(error: Exception) -> bool:
+    """Return whether the work may have been done, although it failed."""
+    return isinstance(error, errors.Unavailable)
+
+
 class Interrupted(BaseException):
     pass
 
@@ -43,7 +48,7 @@ class Work:
         self.executed: list[list[str]] = []
         self.answers: dict[str, Any] = {}
         self._each = act
-        self.gathering = kind("test", self._act, common=(errors.Unavailable,), patience_s=patience_s, most=most)
+        self.gathering = kind("test", self._act, lost, len, patience_s=patience_s, most=most)
 
     def _act(self, items: Sequence[str]) -> list[Any]:
         self.executed.append(list(items))
@@ -83,7 +88,7 @@ class Work:
 def test_call_when_nothing_is_in_progress_then_its_own_thread_executes_it_at_once() -> None:
     threads = []
     gathering: Gathering[str, str] = Gathering("test", lambda items: threads.append(threading.current_thread()) or
-                                               [item.upper() for item in items])
+                                               [item.upper() for item in items], lost)
     assert [gathering("a"), gathering("b")] == ["A", "B"]
     assert threads == [threading.current_thread()] * 2 and not gathering._queues
 
@@ -101,6 +106,14 @@ def test_calls_when_they_are_more_than_fit_then_they_share_several_executions() 
     work.gathered("a", "b", "c", "d", "e", "f")
     assert [len(items) for items in work.executed] == [1, 2, 2, 1]
     assert work.answers == {name: name.upper() for name in "abcdef"}
+
+
+def test_calls_when_items_are_heavy_then_fewer_share_an_execution_and_one_that_is_too_heavy_is_alone() -> None:
+    work = Work(most=4)
+    work.gathered("a", "bbb", "c", "ddddddd", "ee", "ff")
+    assert [len("".join(items)) for items in work.executed][0] == 1
+    assert all(len("".join(items)) <= 4 or len(items) == 1 for items in work.executed)
+    assert len(work.answers) == 6
 
 
 def test_calls_when_the_keys_differ_then_neither_waits_for_the_other() -> None:
@@ -135,15 +148,15 @@ def test_calls_when_the_shared_execution_fails_then_each_repeats_its_own_part(er
     assert work.answers.pop("c") is error and work.answers == {"a": "A", "b": "B", "d": "D"}
 
 
-def test_calls_when_the_error_is_common_then_nobody_repeats() -> None:
+def test_calls_when_their_work_may_be_done_then_nobody_repeats_it() -> None:
     def each(item: str) -> str:
         if item != "a":
-            raise errors.Unavailable("away")
+            raise errors.Unavailable("the answer is lost")
         return item.upper()
     work = Work(each)
     work.gathered("a", "b", "c")
     assert len(work.executed) == 2 and work.answers.pop("a") == "A"
-    assert all(isinstance(one, errors.Unavailable) for one in work.answers.values()) and len(work.answers) == 2
+    assert len(work.answers) == 2 and all(isinstance(one, errors.Unavailable) for one in work.answers.values())
 
 
 def test_call_when_the_execution_in_progress_hangs_then_it_no_longer_waits() -> None:
@@ -186,7 +199,7 @@ def test_calls_when_the_next_executing_thread_was_interrupted_then_the_others_do
 
 def test_work_when_another_caller_executes_it_then_it_has_the_context_of_its_own() -> None:
     work = Work()
-    gathering: Gathering[Callable[[], str], str] = Gathering("test", lambda works: [one() for one in works])
+    gathering: Gathering[Callable[[], str], str] = Gathering("test", lambda works: [one() for one in works], lost)
     with context.entered(context.RequestContext(request_id="req-mine")):
         mine = in_own_context(lambda: context.current().request_id)
     with context.entered(context.RequestContext(request_id="req-other")):

@@ -32,7 +32,7 @@ from nova.db.network import security_groups
 from nova.db.quota import ledger
 from nova.db.server import new_servers, server_groups, servers, states
 from nova.db.server.states import PerServer
-from nova.db.sql.engine import Connection, DatabaseUnavailable
+from nova.db.sql.engine import Connection, may_be_done
 from nova.db.sql.types import utc_now
 from nova.gathering import Gathering
 from nova.model.base import Scope
@@ -86,6 +86,11 @@ class Admission(NamedTuple):
         return str(self.who.user_id)
 
 
+def _group_name(one: Admission) -> str:
+    """Return the name of the requested server group: groups are locked in one order."""
+    return str(hinted(one.order.scheduler_hints) or "")
+
+
 class Insertion(NamedTuple):
     """The servers of a request, with the security groups (key -> name) and volumes of each."""
 
@@ -111,7 +116,7 @@ class _Counting:
         self._used: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
         self._taken: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)  # by (project,) and (project, user)
         self._groups: dict[int, Joining] = {}  # by the id of the admission
-        self._joining: Counter[int] = Counter()  # servers by the group's key
+        self._joining: Counter[tuple[int, str]] = Counter()  # servers by the group's key and the user
 
     def _usage(self, one: Admission) -> dict[str, dict[str, int]]:
         """Return the usage of the request's project and (key "user") of its user in it."""
@@ -119,8 +124,10 @@ class _Counting:
         if who not in self._used:
             self._used[who] = self.deps.quotas.usage(self.tx, *who)
         read = self._used[who]
-        taken = {"project": self._taken[who[:1]], "user": self._taken[who]}
-        return {level: {name: amount + taken[level][name] for name, amount in amounts.items()}
+        # without limits of users, usage is the project's at both levels
+        taken = {"project": self._taken[who[:1]],
+                 "user": self._taken[who[:1] if read["user"] is read["project"] else who]}
+        return {level: {name: amounts.get(name, 0) + taken[level][name] for name in {*amounts, *taken[level]}}
                 for level, amounts in read.items()}
 
     def _group(self, one: Admission) -> Joining | None:
@@ -136,7 +143,7 @@ class _Counting:
                 lambda _: errors.server.BadGroup(group=name)):
             key, count = server_groups.room_for(self.tx, str(uuids.UUID(str(name))), scope, one.user_id)
         limit = one.plan.limits.user.get("server_group_members", UNLIMITED)
-        remaining = quota.remaining(limit, count + self._joining[key], 1)
+        remaining = quota.remaining(limit, count + self._joining[key, one.user_id], 1)
         if remaining is not None and remaining < one.order.min_count:
             raise errors.quota.TooMany(what="too many servers in group", limit=limit)
         return Joining(key, remaining)
@@ -168,7 +175,7 @@ class _Counting:
         if group is not None:
             count = count if group.remaining is None else min(count, group.remaining)
             self._groups[id(one)] = group
-            self._joining[group.key] += count
+            self._joining[group.key, one.user_id] += count
         for who in ((one.project_id,), (one.project_id, one.user_id)):
             self._taken[who].update({name: count * amount for name, amount in one.plan.limits.each.items()})
         return count
@@ -179,8 +186,8 @@ class CreateAdmission:
 
     def __init__(self, deps: Deps) -> None:
         self.deps, self._volumes = deps, VolumesOfCreate(deps)
-        self._open_ledger = Gathering("open ledger", self._open_all, common=(DatabaseUnavailable,))
-        self._insert = Gathering("insert servers", self._insert_all, common=(DatabaseUnavailable,))
+        self._open_ledger = Gathering("open ledger", self._open_all, may_be_done, lambda one: one.order.max_count)
+        self._insert = Gathering("insert servers", self._insert_all, may_be_done, lambda one: len(one.new.rows))
 
     def create_servers(self, order: NewServer) -> CreatedServers:
         """Create the servers: they are in the journal when this returns. A redelivered message gets the first result.
@@ -239,7 +246,8 @@ class CreateAdmission:
             for project in sorted({one.project_id for one in admissions}):  # one order: no deadlocks
                 ledger.lock_owner(tx, project)
             counting = _Counting(self.deps, tx)
-            found = [self._counted(counting, one) for one in admissions]
+            counted = {id(one): self._counted(counting, one) for one in sorted(admissions, key=_group_name)}
+            found = [counted[id(one)] for one in admissions]
             opened = [(one, uuids) for one, uuids in zip(admissions, found, strict=True)
                       if not isinstance(uuids, errors.NovaError)]
             ledger.open_rows(tx, [row for one, uuids in opened for row in self._ledger_rows(one, uuids)])

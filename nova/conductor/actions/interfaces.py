@@ -94,7 +94,7 @@ class InterfaceActions:
             direction = operations.under_way(tx, uuid, (ATTACH, DETACH))
             return direction or start_operation_on_host(self.deps, tx, action, uuid, arguments)
         pause = LOOK_S
-        while isinstance(entry := self.deps.transact_together(write), str):
+        while isinstance(entry := self.deps.transact_together(uuid, write), str):
             now, undoing = time.monotonic(), entry == "undo"
             end = min(end, now + self._undo_wait_s) if undoing else end
             if now + pause > end:

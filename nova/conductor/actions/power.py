@@ -29,7 +29,7 @@ class Passwords:
     def change_password(self, order: ChangePassword) -> None:
         """Start to set the guest's password, which is kept only in memory. Raises server.NotFound, server.WrongState,
         server.NoHost."""
-        entry = self.deps.transact_together(lambda tx: start_operation_on_host(
+        entry = self.deps.transact_together(order.uuid, lambda tx: start_operation_on_host(
             self.deps, tx, "changePassword", order.uuid, lambda row: Arguments()))
         self.deps.runner.start([entry], secrets={"password": order.password})
 

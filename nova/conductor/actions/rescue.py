@@ -62,7 +62,7 @@ class Rescues:
             return start_operation_on_host(self.deps, tx, "rescue", order.uuid,
                                            lambda row: Rescue(rescue_image=image, rescue_image_ref=image.id,
                                                     metadata=metadata_of(tx, row)))
-        entry = self.deps.transact_together(write)
+        entry = self.deps.transact_together(order.uuid, write)
         self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})
 
     def _beside_volumes(self, order: RescueServer, row: ServerRow, image: Image | None) -> Image | None:

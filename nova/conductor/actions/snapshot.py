@@ -98,7 +98,7 @@ def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[Se
 
     If the image service refuses, the operation ends immediately and its error is raised.
     """
-    entry = deps.transact_together(lambda tx: start_operation_on_host(deps, tx, action, uuid, arguments))
+    entry = deps.transact_together(uuid, lambda tx: start_operation_on_host(deps, tx, action, uuid, arguments))
     with deps.runner.holding(entry):
         image = decoding.convert(entry.arguments, ImageArguments).image
         if image is not None:

@@ -20,9 +20,10 @@ from nova.db.host import hosts
 from nova.db.host.hosts import NodeRow
 from nova.db.placement import placement_facts
 from nova.db.placement.claims import ProviderUsage
+from nova.db.server import row_locks
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import Entry
-from nova.db.sql.engine import Connection, Database, DatabaseUnavailable
+from nova.db.sql.engine import Connection, Database, may_be_done
 from nova.gathering import Gathering, in_own_context
 from nova.model.base import HostName, Time
 from nova.model.guest.guests import ApiFacts
@@ -289,11 +290,12 @@ class SharedWork:
         self._lock = threading.Lock()
         self._gatherings: dict[str, Gathering[Any, Any]] = {}
 
-    def of(self, name: str, act: Callable[[Sequence[I]], Sequence[T | errors.NovaError]]) -> Gathering[I, T]:
-        """Return the gathering of that name, with the ``act`` of its first user."""
+    def of(self, name: str, act: Callable[[Sequence[I]], Sequence[T | errors.NovaError]],
+           weigh: Callable[[I], int] = lambda item: 1) -> Gathering[I, T]:
+        """Return the gathering of that name, with ``act`` and ``weigh`` of its first user."""
         with self._lock:
             if name not in self._gatherings:
-                self._gatherings[name] = Gathering(name, act, common=(DatabaseUnavailable,))
+                self._gatherings[name] = Gathering(name, act, may_be_done, weigh)
             return self._gatherings[name]
 
 
@@ -332,14 +334,18 @@ class Deps:
     def __post_init__(self) -> None:
         self.cells = OneCell(self)
 
-    def transact_together(self, work: Callable[[Connection], T]) -> T:
-        """Run short work in a transaction of the cell's database that concurrent callers share; return its result. It
-        may be repeated."""
-        together: Gathering[Callable[[Connection], T], T] = self.sharing.of("cell transaction", self._transact_all)
-        return together(in_own_context(work))
+    def transact_together(self, server_uuid: str, work: Callable[[Connection], T]) -> T:
+        """Run short work on a server in a transaction of the cell's database that concurrent callers share; return its
+        result. It may be repeated."""
+        together: Gathering[tuple[str, Callable[[Connection], T]], T] = self.sharing.of("server", self._transact_all)
+        return together((server_uuid, in_own_context(work)))
 
-    def _transact_all(self, works: Sequence[Callable[[Connection], T]]) -> Sequence[T | errors.NovaError]:
-        return self.cell.transact(lambda tx: [work(tx) for work in works])
+    def _transact_all(self, works: Sequence[tuple[str, Callable[[Connection], T]]]) -> Sequence[T | errors.NovaError]:
+        def write(tx: Connection) -> list[T]:
+            if len(works) > 1:
+                row_locks.lock_together(tx, [uuid for uuid, _ in works])
+            return [work(tx) for _, work in works]
+        return self.cell.transact(write)
 
     def only(self, members: Iterable[str]) -> Deps:
         """Return a copy with only these members (``Step.uses``); reading another raises AttributeError."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from nova import errors
 from nova.db.operation import runners
-from nova.db.server import servers, states
+from nova.db.server import row_locks, servers, states
 from nova.db.server.server_row import ServerRow
-from nova.db.sql.engine import Connection, Database, DatabaseUnavailable
+from nova.db.sql.engine import Connection, Database, may_be_done
 from nova.gathering import Gathering, in_own_context
 
 LOG = logging.getLogger(__name__)
@@ -22,6 +23,17 @@ LEASE_S = 20
 
 #: Does the part of operations in a transaction: their new entries, and the changes of their servers' rows.
 Work = Callable[[Connection], states.StateChange]
+
+
+class Write(NamedTuple):
+    """Work of one request on these servers."""
+
+    server_uuids: Sequence[str]
+    work: Work
+
+
+def _weight(write: Write) -> int:
+    return len(write.server_uuids)
 
 
 class Journal:
@@ -37,8 +49,8 @@ class Journal:
         self.leases = leases or cell
         self.runner_id = 0
         self._good_until = 0.0
-        self._advancing = Gathering("advance", self._advance, common=(DatabaseUnavailable,))
-        self._finishing = Gathering("finish", self._finish, common=(DatabaseUnavailable,))
+        self._advancing = Gathering("advance", self._advance, may_be_done, _weight)
+        self._finishing = Gathering("finish", self._finish, may_be_done, _weight)
 
     def open(self) -> int:
         """Take a lease (with a new runner id, if the old one's lease has ended)."""
@@ -75,21 +87,22 @@ class Journal:
         with self.cell.reading() as tx:
             return servers.rows_of(tx, [entry.server_uuid for entry in entries])
 
-    def advance(self, work: Work) -> None:
-        """Write the progress of operations, with ``work`` in the same transaction. It may be repeated."""
-        self._advancing(in_own_context(work))
+    def advance(self, server_uuids: Sequence[str], work: Work) -> None:
+        """Write the progress of operations on these servers, with ``work`` in the same transaction. It may be
+        repeated."""
+        self._advancing(Write(server_uuids, in_own_context(work)))
 
-    def _advance(self, works: Sequence[Work]) -> Sequence[None]:
-        self.cell.transact(lambda tx: states.advance(tx, *self._changes(tx, works)))
-        return [None] * len(works)
+    def _advance(self, writes: Sequence[Write]) -> Sequence[None]:
+        self.cell.transact(lambda tx: states.advance(tx, *self._changes(tx, writes)))
+        return [None] * len(writes)
 
-    def finish(self, work: Work) -> None:
+    def finish(self, server_uuids: Sequence[str], work: Work) -> None:
         """End operations that succeeded, with ``work`` in the same transaction. It may be repeated."""
-        self._finishing(in_own_context(work))
+        self._finishing(Write(server_uuids, in_own_context(work)))
 
-    def _finish(self, works: Sequence[Work]) -> Sequence[None]:
-        self.cell.transact(lambda tx: states.finish(tx, self._changes(tx, works), "success"))
-        return [None] * len(works)
+    def _finish(self, writes: Sequence[Write]) -> Sequence[None]:
+        self.cell.transact(lambda tx: states.finish(tx, self._changes(tx, writes), "success"))
+        return [None] * len(writes)
 
     def fail(self, entry: states.Entry, fault: str, changes: Callable[[Connection], Mapping[str, object]]) -> None:
         """End an operation that failed. ``changes`` runs in the same transaction and returns those of its server's
@@ -98,8 +111,10 @@ class Journal:
         self.cell.transact(lambda tx: states.finish(tx, [states.StateChange([entry], changes(tx))], "error",
                                                     {entry.id: fault}))
 
-    def _changes(self, tx: Connection, works: Sequence[Work]) -> list[states.StateChange]:
-        found = [work(tx) for work in works]
+    def _changes(self, tx: Connection, writes: Sequence[Write]) -> list[states.StateChange]:
+        if len(writes) > 1:
+            row_locks.lock_together(tx, [uuid for one in writes for uuid in one.server_uuids])
+        found = [one.work(tx) for one in writes]
         self._check_lease([entry for change in found for entry in change.entries])
         return found
 

@@ -9,7 +9,7 @@ added, with defaults, and unknown fields of a newer release are kept.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -199,3 +199,17 @@ class Op:
         crash before that, the step runs again and sets them again."""
         self.see(**columns)
         self.unwritten.update(columns)
+
+
+class Before:
+    """Operations as they are before a transaction, whose work may be repeated: what an attempt that was rolled back
+    changed in memory must not change the next attempt."""
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        self._known = {op.uuid: (op.server, op.entry) for op in ops}
+
+    def restored(self, ops: Sequence[Op]) -> Sequence[Op]:
+        """Undo the changes of these operations in memory since then, and return them."""
+        for op in ops:
+            op.server, op.entry = self._known[op.uuid]
+        return ops

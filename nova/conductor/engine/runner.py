@@ -18,8 +18,8 @@ from nova import concurrency, context, errors, failures, faults, metrics
 from nova.conductor.engine import announce, operation_events
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.faults import fault_of, for_owner
-from nova.conductor.engine.operation import FailedWith, Op, Result, Secrets
-from nova.conductor.engine.workflow import Step, Workflow, by_host, entries_of
+from nova.conductor.engine.operation import Before, FailedWith, Op, Result, Secrets
+from nova.conductor.engine.workflow import Step, Workflow, by_host, entries_of, uuids_of
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import Entry, PerServer, StateChange
 from nova.db.sql.engine import Connection, DatabaseUnavailable
@@ -148,8 +148,9 @@ class Runner:
                     concurrency.spawn(self._in_context, context.current(), self._run, workflow, group, position,
                                       name="workflow")
         if ops:
+            before = Before(ops)
             over = self._guarded_ops(ops, lambda live: self.journal.finish(
-                lambda tx: self._success(tx, workflow, live)))
+                uuids_of(live), lambda tx: self._success(tx, workflow, before.restored(live))))
             self.announce.finished(workflow, over)
             for op in over:
                 self._ended(op, "success")
@@ -174,13 +175,14 @@ class Runner:
             operation_events.step_begun(op, step)
             op.change(step=step.name, direction="do")
         self.announce.intending(ops)
+        before = Before(ops)
 
         def write(live: list[Op]) -> None:
             def work(tx: Connection) -> StateChange:
                 task = {"task_state": step.task.value} if step.task else {}
-                changes = {**task, **step.within(tx, self.deps.only(step.uses), live)}
+                changes = {**task, **step.within(tx, self.deps.only(step.uses), before.restored(live))}
                 return StateChange(entries_of(live), {**_unwritten(live), **changes})
-            self.journal.advance(work)
+            self.journal.advance(uuids_of(live), work)
             _written(live)
         try:
             written = self._guarded_ops(ops, write)
@@ -275,12 +277,13 @@ class Runner:
         if not (step.undoes and step.applies(op)):
             return True
         op.change(step=step.name, direction="undo")
+        before = Before([op])
 
         def write(live: list[Op]) -> None:
             def work(tx: Connection) -> StateChange:
-                changes = step.undo_within(tx, self.deps.only(step.uses), live)
+                changes = step.undo_within(tx, self.deps.only(step.uses), before.restored(live))
                 return StateChange(entries_of(live), {**_unwritten(live), **changes})
-            self.journal.advance(work)
+            self.journal.advance(uuids_of(live), work)
             _written(live)
 
         begun = utcnow()

@@ -127,6 +127,11 @@ def entries_of(ops: Sequence[Op]) -> list[Entry]:
     return [op.entry for op in ops]
 
 
+def uuids_of(ops: Sequence[Op]) -> list[str]:
+    """Return the operations' servers, in their order."""
+    return [op.uuid for op in ops]
+
+
 def by_host(ops: Sequence[Op]) -> list[list[Op]]:
     """Group the operations by their selected host; operations without a host are one group."""
     groups: dict[str | None, list[Op]] = {}
@@ -135,4 +140,4 @@ def by_host(ops: Sequence[Op]) -> list[list[Op]]:
     return list(groups.values())
 
 
-__all__ = ["Closing", "Retry", "Step", "Workflow", "by_host", "entries_of"]
+__all__ = ["Closing", "Retry", "Step", "Workflow", "by_host", "entries_of", "uuids_of"]

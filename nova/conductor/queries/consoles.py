@@ -57,7 +57,7 @@ class ConsoleQueries:
             token_hash=grant.token_hash, console_type=request.type.value, server_uuid=request.server_uuid,
                                   host=server.host or "",
             epoch=server.epoch, user_id=context.current().user_id or "", address=address, ttl_s=grant.ttl_s)
-        if not self.deps.transact_together(lambda tx: consoles.keep(tx, kept)):
+        if not self.deps.transact_together(request.server_uuid, lambda tx: consoles.keep(tx, kept)):
             raise errors.console.Moving(server=request.server_uuid)
         return address
 

@@ -10,7 +10,7 @@ from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.db.server import servers
 from nova.db.server.servers import PlacedServer
-from nova.db.sql.engine import DatabaseUnavailable
+from nova.db.sql.engine import may_be_done
 from nova.gathering import Gathering
 from nova.model.server.server_parts import ExternalEvent
 from nova.model.server.servers import ServerOrder
@@ -39,7 +39,7 @@ class ExternalEvents:
 
     def __init__(self, deps: Deps, order: Order, extended: Callable[[str, str], None]) -> None:
         self.deps, self._order, self._volume_extended = deps, order, extended
-        self._places = Gathering("events", self._all_places, common=(DatabaseUnavailable,))
+        self._places = Gathering("events", self._all_places, may_be_done, len)
         self.takers: Mapping[str, Callable[[ExternalEvent, Any], None]] = {
             "power-update": self._power, "volume-extended": self._extended, "volume-reimaged": self._reimaged,
             **dict.fromkeys(NETWORK_EVENTS, self._network)}

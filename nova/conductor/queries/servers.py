@@ -17,11 +17,11 @@ from nova.conductor.queries import request_traces
 from nova.conductor.quota import quota
 from nova.db.host.services import as_time
 from nova.db.quota import ledger
-from nova.db.server import actions, server_groups, server_lists, servers
+from nova.db.server import actions, row_locks, server_groups, server_lists, servers
 from nova.db.server.server_lists import ListedServer, Marker
 from nova.db.server.servers import DetailRow
 from nova.db.server.states import Entry
-from nova.db.sql.engine import Connection, DatabaseUnavailable
+from nova.db.sql.engine import Connection, DatabaseUnavailable, may_be_done
 from nova.gathering import Gathering
 from nova.model.flavor.flavors import Flavor
 from nova.model.server.actions import ActionQuery, InstanceAction
@@ -50,7 +50,7 @@ class Servers:
         self.deps = deps
         self._matching: Counter[str] = Counter()  # running lists by pattern, by project
         self._lock = threading.Lock()
-        self._begin = Gathering("begin", self._begin_all, common=(DatabaseUnavailable,))
+        self._begin = Gathering("begin", self._begin_all, may_be_done)
 
     # -- reads
 
@@ -193,7 +193,11 @@ class Servers:
 
     def _begin_all(self, requests: Sequence[Requested]) -> list[Entry | errors.NovaError]:
         """Start the actions that several users ordered at the same time, in one transaction."""
-        return self.deps.cell.transact(lambda tx: begin_orders(self.deps, tx, requests))
+        def begin(tx: Connection) -> list[Entry | errors.NovaError]:
+            if len(requests) > 1:
+                row_locks.lock_together(tx, {one.order.uuid for one in requests})
+            return begin_orders(self.deps, tx, requests)
+        return self.deps.cell.transact(begin)
 
     def lock_server(self, change: LockChange) -> None:
         """Lock the server, or unlock it with ``by`` None. No effect if a party in ``unless`` has locked it already.

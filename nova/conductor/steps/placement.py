@@ -71,8 +71,9 @@ class SelectHosts(Step):
     pure, event = True, "schedule_instances"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
-        alike = msgspec.json.encode(msgspec.structs.replace(plain_request_of(deps, ops), server_uuids=()))
-        selections = deps.sharing.of("select hosts", functools.partial(_select_all, deps))(ops, alike)
+        alike = msgspec.structs.replace(plain_request_of(deps, ops), server_uuids=(), **_cells(deps, ops[0]))
+        selections = deps.sharing.of("select hosts", functools.partial(_select_all, deps), len)(
+            ops, msgspec.json.encode((ops[0].entry.action, alike)))
         results: list[Result] = []
         for op in ops:
             selection = selections.get(op.uuid)
@@ -205,7 +206,7 @@ class ClaimResources(Step):
 
     def _claim(self, deps: Deps, ops: Sequence[Op]) -> list[Result]:
         wanted = [claim_of(deps, op, op.server.flavor) for op in ops]
-        results, usages = deps.sharing.of("claim", functools.partial(_claim_all, deps))(wanted)
+        results, usages = deps.sharing.of("claim", functools.partial(_claim_all, deps), len)(wanted)
         for op in ops:
             reschedule(deps, op, results[op.uuid])
         return [results[op.uuid] or zones.for_server(deps, op, usages) for op in ops]
@@ -223,18 +224,22 @@ class Claimed(NamedTuple):
 
 
 def _claim_all(deps: Deps, requests: Sequence[Sequence[claims.Claim]]) -> list[Claimed]:
-    """Claim for several requests; a repeated claim counts as the first."""
-    found: list[Claimed] = []
-    while len(found) < len(requests):
-        together = [requests[len(found)]]
-        for one in requests[len(found) + 1:]:
-            if sum(map(len, together)) + len(one) > AT_ONCE:
-                break
-            together.append(one)
-        wanted = [claim for one in together for claim in one]
-        claimed = Claimed(*claims.take(deps.api, wanted))
-        deps.feed.after_claims(claimed.usages, [claim.server_uuid for claim in wanted])
-        found += [claimed] * len(together)
+    """Claim for several requests; a repeated claim counts as the first. Of two operations on one server, the older one
+    is overtaken."""
+    newest = _newest((one.server_uuid, one.epoch) for wanted in requests for one in wanted)
+    wanted = [one for of_request in requests for one in of_request if one.epoch == newest[one.server_uuid]]
+    results, usages = claims.take(deps.api, wanted)
+    deps.feed.after_claims(usages, [one.server_uuid for one in wanted])
+    return [Claimed({**results, **{one.server_uuid: errors.Overtaken(f"{one.server_uuid} has a newer operation")
+                                   for one in of_request if one.epoch < newest[one.server_uuid]}}, usages)
+            for of_request in requests]
+
+
+def _newest(epochs: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return each server's newest epoch: two operations on one server, the older of which is overtaken, may meet."""
+    found: dict[str, int] = {}
+    for uuid, epoch in epochs:
+        found[uuid] = max(epoch, found.get(uuid, epoch))
     return found
 
 
@@ -264,14 +269,14 @@ class FenceLedger(Step):
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         epochs = {op.uuid: op.entry.epoch for op in ops}
-        held = deps.sharing.of("fence", functools.partial(_fence_all, deps))(epochs)
+        held = deps.sharing.of("fence", functools.partial(_fence_all, deps), len)(epochs)
         # a claim means that a guest may exist: at both ends of a move, and on hosts of abandoned attempts
         return [{"claimed": held.get(op.uuid, ())} for op in ops]
 
 
 def _fence_all(deps: Deps, requests: Sequence[Mapping[str, int]]) -> list[Mapping[str, tuple[str, ...]]]:
     """Raise the epochs of several requests' servers; return the hosts with their claims."""
-    epochs = dict(pair for one in requests for pair in one.items())
+    epochs = _newest(pair for one in requests for pair in one.items())
 
     def fence(tx: Connection) -> Mapping[str, tuple[str, ...]]:
         ledger.raise_epochs(tx, epochs)
@@ -287,13 +292,13 @@ class ReleaseResources(Step):
     pure = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
-        deps.sharing.of("release", functools.partial(_release_all, deps))(ops)
+        deps.sharing.of("release", functools.partial(_release_all, deps), len)(ops)
         return [{} for _ in ops]
 
 
 def _release_all(deps: Deps, requests: Sequence[Sequence[Op]]) -> list[None]:
     ops = [op for one in requests for op in one]
-    epochs, kept = {op.uuid: op.entry.epoch for op in ops}, cleanup_hosts(deps, ops)
+    epochs, kept = _newest((op.uuid, op.entry.epoch) for op in ops), cleanup_hosts(deps, ops)
 
     def give_back(tx: Connection) -> list[int]:
         changed = ledger.release(tx, epochs, kept)

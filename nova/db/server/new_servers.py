@@ -17,15 +17,15 @@ class NewServerRows(NamedTuple):
     """Servers in BUILD of one request: the columns of their rows and of their journal rows, and the metadata and tags
     of each."""
 
-    rows: Sequence[Mapping[str, Any]]
-    entries: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, object]]
+    entries: Sequence[Mapping[str, object]]
     metadata: Mapping[str, str]
     tags: Sequence[str]
 
     @property
     def uuids(self) -> list[str]:
         """The servers' UUIDs."""
-        return [row["uuid"] for row in self.rows]
+        return [str(row["uuid"]) for row in self.rows]
 
 
 def insert(tx: Connection, requests: Sequence[NewServerRows]) -> list[tuple[Entry, ...]]:
@@ -37,8 +37,9 @@ def insert(tx: Connection, requests: Sequence[NewServerRows]) -> list[tuple[Entr
                                      for new in requests for uuid in new.uuids for key, value in new.metadata.items()])
     insert_all(tx, server_tags, [{"server_uuid": uuid, "tag": tag}
                                  for new in requests for uuid in new.uuids for tag in new.tags])
-    return [tuple(_entry(entry, keys[entry["server_uuid"]]) for entry in new.entries) for new in requests]
+    return [tuple(_entry(entry, keys[str(entry["server_uuid"])]) for entry in new.entries) for new in requests]
 
 
-def _entry(columns: Mapping[str, Any], key: int) -> Entry:
-    return Entry(id=key, **{name: value for name, value in columns.items() if name in Entry.__struct_fields__})
+def _entry(columns: Mapping[str, object], key: int) -> Entry:
+    fields: dict[str, Any] = {name: value for name, value in columns.items() if name in Entry.__struct_fields__}
+    return Entry(id=key, **fields)

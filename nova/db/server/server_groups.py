@@ -115,9 +115,9 @@ _held = sa.or_(allocations.c.consumer == _members.c.server_uuid, allocations.c.m
 
 
 def placement(tx: Connection, server_uuids: Sequence[str]) -> PlacementGroup | None:
-    """Return the group of these servers (one request has one group) and the hosts of its other members, in one
+    """Return the group of these servers (all are in the same one) and the hosts of its other members, in one
     statement. None if the group was deleted."""
-    mine = sa.select(_members.c.group_id).where(_members.c.server_uuid == server_uuids[0])
+    mine = sa.select(_members.c.group_id).where(_members.c.server_uuid.in_(server_uuids))
     rows = tx.execute(
         sa.select(_groups.c.uuid, _groups.c.policy, _groups.c.rules, _members.c.server_uuid, providers.c.host)
         .select_from(_groups.outerjoin(_members, _members.c.group_id == _groups.c.id)

@@ -88,7 +88,7 @@ def begin_all(tx: Connection, wanted: Sequence[Begin]) -> list[Begun | errors.No
     """Begin actions on servers, each on another one: raise their epochs, set their task states, write the journal rows,
     and close the open entries that they overtake; with a fixed number of statements for each action.
 
-    The result of a refused action, which changes nothing, is server.WrongState, server.NotFound, server.HalfDestroyed or
+    A refused action changes nothing. Its result is server.WrongState, server.NotFound, server.HalfDestroyed or
     server.HostForcedDown.
     """
     rows = _locked(tx, [what.server_uuid for what in wanted])
@@ -147,13 +147,13 @@ _NEW = sa.select(operations.c.server_uuid, operations.c.id).where(
     operations.c.server_uuid.in_(sa.bindparam("uuids", expanding=True)), operations.c.finished_at.is_(None))
 
 
-def insert_journal(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def insert_journal(tx: Connection, rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
     """Insert open journal rows, each of another server without one; return their keys by the servers' UUIDs."""
     if not rows:
         return {}
     key = insert_all(tx, operations, [{**row, "started_at": utc_now(), "updated_at": utc_now()} for row in rows])
     if key is not None:
-        return {rows[0]["server_uuid"]: key}
+        return {str(rows[0]["server_uuid"]): key}
     return {row.server_uuid: row.id for row in tx.execute(_NEW, {"uuids": [one["server_uuid"] for one in rows]})}
 
 

@@ -71,6 +71,12 @@ class DatabaseBusy(DatabaseUnavailable):
     code, message = "db.busy", "The database is too busy: the change conflicted with others. Try again."
 
 
+def may_be_done(error: Exception) -> bool:
+    """Return whether a transaction with this error may have been committed: the connection was lost, perhaps after the
+    commit. Only a caller that can recognize its own changes may repeat it."""
+    return isinstance(error, DatabaseUnavailable) and not isinstance(error, DatabaseBusy)
+
+
 class Database:
     """The engine of a schema. ``transact`` is for writes, ``reading`` for reads (no transaction, no lock).
 

@@ -109,7 +109,7 @@ def _update_each(table: sa.Table, key: str, each: _Each) -> sa.Update:
     column = table.c[key]
     keys = [sa.bindparam(f"key_{index}", type_=column.type) for index in range(each.size)]
 
-    def of_row(name: str, kind: str, complete: bool = True) -> sa.ColumnElement[Any]:
+    def of_row(name: str, kind: str, complete: bool = True) -> sa.ColumnElement[object]:
         of = keys if complete else [sa.bindparam(f"key_{name}_{index}", type_=column.type)
                                     for index in range(each.size)]
         whens = [(column == of[index], sa.bindparam(f"{kind}_{name}_{index}", type_=table.c[name].type))
@@ -139,7 +139,7 @@ ROWS_AT_ONCE = 128  # of one UPDATE: it compares each row with as many keys
 
 
 def update_each(tx: Connection, table: sa.Table, rows: EachRow) -> int:
-    """UPDATE some rows, each with values of its own, in statements of recurring shapes, one for up to ROWS_AT_ONCE rows;
+    """UPDATE some rows, each with values of its own, in one statement of a recurring shape for up to ROWS_AT_ONCE rows;
     return the number of rows matched."""
     return sum(_update_some(tx, table, rows._replace(keys=rows.keys[first:first + ROWS_AT_ONCE]))
                for first in range(0, len(rows.keys), ROWS_AT_ONCE))

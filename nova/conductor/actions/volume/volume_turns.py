@@ -30,7 +30,7 @@ def in_turn(deps: Deps, uuid: str, write: Callable[[Connection], states.Entry], 
         locked(tx, uuid)
         return None if operations.under_way(tx, uuid, IN_TURN) else write(tx)
     pause = LOOK_S
-    while (entry := deps.transact_together(attempt)) is None:
+    while (entry := deps.transact_together(uuid, attempt)) is None:
         if time.monotonic() + pause > end:
             raise errors.volume.Busy(server=uuid)
         concurrency.sleep(pause)
