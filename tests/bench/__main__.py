@@ -22,12 +22,16 @@ from pathlib import Path
 
 import requests
 
-from testlib import budgets
 from tests.bench import actions, calls, load, profile, singles
 from tests.bench.meters import Meters, children, percentile, pss_mb
 from tests.functional.backends import Backends, wait_until
 from tests.functional.client import Client
 from tests.functional.cloud import Cloud, Plan
+from tests.functional.daemons import TOP
+
+sys.path.append(str(TOP / "bin"))
+
+from testlib import budgets  # noqa: E402
 
 PARTS = ("reads", "load", "boots", "actions", "drain", "daemons", "singles")
 SIZES = (1, 100, 1000)
