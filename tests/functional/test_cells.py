@@ -15,7 +15,7 @@ from nova.api.handlers.server_moves import CROSS_CELL
 from nova.db.models import api, cell
 from tests.functional.backends import wait_until
 from tests.functional.cell_cloud import CellCloud, OtherCell
-from tests.functional.client import Refused
+from tests.functional.client import Client, Refused
 from tests.functional.cloud import ADMIN, Plan
 from tests.functional.links import Link
 from tests.functional.stores import Stores
@@ -265,6 +265,17 @@ def test_host_when_it_moves_to_another_cell_then_its_guests_run_on_and_its_serve
     admin.remove(uuid, later)
 
 
+WORKERS_ASKED = 20  # requests in a row, of which each worker of the conductor answers some
+
+
+def exists(api: Client, uuid: str) -> bool:
+    """Return whether the server can be shown; False while its cell is away."""
+    try:
+        return bool(api.show(uuid))
+    except Refused:
+        return False
+
+
 def test_cell_when_it_is_restored_from_an_older_backup_then_nothing_gets_stuck(
         cloud: CellCloud, other: OtherCell, tmp_path: Path) -> None:
     admin, file = cloud.api(ADMIN), tmp_path / "backup"
@@ -278,7 +289,9 @@ def test_cell_when_it_is_restored_from_an_older_backup_then_nothing_gets_stuck(
 
     said = cloud.restore_cell(other, file)
     assert f"Delete them again: {gone}" in said and f"orphan adopt: {came}" in said
-    wait_until("the cell is served again", lambda: in_time(lambda: admin.show(kept)["status"]) == "ACTIVE", 60, 0.5)
+    wait_until("every worker serves the new database", lambda: all(exists(admin, gone) for _ in range(WORKERS_ASKED)),
+               60, 0.5)
+    assert in_time(lambda: admin.show(kept)["status"]) == "ACTIVE"
     hosts = {("nova-compute", host) for host in ("host1", "host2")}
     wait_until("its hosts are up", lambda: hosts <= cloud.up(), 60, 0.5)
     for uuid in (kept, near):
