@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from nova.db.models import cell as tables
+from nova.db.sql.engine import Database
 from tests import sampling
-from tests.functional.backends import Absent, Backends
+from tests.functional.backends import KINDS, Absent, Backends
 from tests.functional.cell_cloud import CellCloud
 from tests.functional.clients import User, Worker, at_terminals
 from tests.functional.cloud import Cloud, Plan
@@ -27,6 +29,19 @@ def backends() -> Iterator[Backends]:
     yield started
     started.close()
     shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def cell(backends: Backends, request: pytest.FixtureRequest) -> Iterator[Database]:
+    """An empty database of a cell, of each kind in turn."""
+    try:
+        server = backends.database(request.param)
+    except Absent as absent:
+        pytest.skip(f"needs the Debian package {absent}")
+    database = Database(server.create(f"{request.module.__name__.rpartition('.')[2].removeprefix('test_')}_cell"))
+    tables.metadata.create_all(database.engine)
+    yield database
+    database.dispose()
 
 
 @pytest.fixture(scope="module")

@@ -17,22 +17,9 @@ from nova.db.sql.types import later
 from nova.model.network.networks import RequestedNetwork
 from tests.fakes.racing import together
 from tests.fakes.rows import add_network, add_servers, server_row
-from tests.functional.backends import KINDS, Absent
 
 WRITERS = 8
 FIXED = tables.fixed_addresses
-
-
-@pytest.fixture(scope="module", params=list(KINDS))
-def cell(backends, request: pytest.FixtureRequest) -> Iterator[Database]:
-    try:
-        server = backends.database(request.param)
-    except Absent as absent:
-        pytest.skip(f"needs the Debian package {absent}")
-    database = Database(server.create("races_cell"), pool_size=WRITERS)
-    tables.metadata.create_all(database.engine)
-    yield database
-    database.dispose()
 
 
 def test_quota_of_addresses_when_many_take_at_once_then_it_is_never_exceeded(cell: Database) -> None:

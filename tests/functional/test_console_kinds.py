@@ -17,23 +17,10 @@ from nova.model.guest.consoles import ConsoleAddress, token_hash
 from nova.model.server.states import ACTIONS
 from tests.fakes.racing import together
 from tests.fakes.rows import add_servers, server_row
-from tests.functional.backends import KINDS, Absent
 
 TOKENS = tables.console_tokens
 AT = ConsoleAddress(access_url_base="http://proxy/é?a=b", host="10.0.0.1", port=5900)
 AT_ONCE, ROUNDS = 8, 15
-
-
-@pytest.fixture(scope="module", params=list(KINDS))
-def cell(backends, request: pytest.FixtureRequest) -> Iterator[Database]:
-    try:
-        server = backends.database(request.param)
-    except Absent as absent:
-        pytest.skip(f"needs the Debian package {absent}")
-    made = Database(server.create("consoles_cell"))
-    migrate.sync("cell", made)
-    yield made
-    made.dispose()
 
 
 @pytest.fixture

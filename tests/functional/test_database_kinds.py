@@ -29,19 +29,6 @@ from nova.model.server.migrations import NewMigration
 from nova.model.server.servers import Condition, ServerListQuery
 from nova.model.server.states import ACTIONS, VmState
 from tests.fakes.rows import add_network, add_servers, new_uuid, plugged, server_row
-from tests.functional.backends import KINDS, Absent
-
-
-@pytest.fixture(scope="module", params=list(KINDS))
-def cell(backends, request: pytest.FixtureRequest) -> Iterator[Database]:
-    try:
-        server = backends.database(request.param)
-    except Absent as absent:
-        pytest.skip(f"needs the Debian package {absent}")
-    database = Database(server.create("kinds_cell"))
-    tables.metadata.create_all(database.engine)
-    yield database
-    database.dispose()
 
 
 def conditions(*found: Condition) -> ServerListQuery:

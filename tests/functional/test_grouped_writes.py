@@ -21,21 +21,8 @@ from nova.model.server.actions import ActionEvent
 from nova.model.server.servers import ServerMemo
 from nova.model.server.states import ACTIONS
 from tests.fakes.rows import BORN, add_servers, new_uuid, server_row
-from tests.functional.backends import KINDS, Absent
 
 SIZES = (1, 2, 3, 50, 300)
-
-
-@pytest.fixture(scope="module", params=list(KINDS))
-def cell(backends, request: pytest.FixtureRequest) -> Iterator[Database]:
-    try:
-        server = backends.database(request.param)
-    except Absent as absent:
-        pytest.skip(f"needs the Debian package {absent}")
-    database = Database(server.create("grouped_cell"))
-    tables.metadata.create_all(database.engine)
-    yield database
-    database.dispose()
 
 
 def added(cell: Database, count: int, **fields: Any) -> list[str]:

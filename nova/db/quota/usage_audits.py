@@ -9,6 +9,7 @@ from nova.db.host.services import COMPUTE
 from nova.db.models.cell import runners, servers, services, usage_audits
 from nova.db.quota.usage import ran_within
 from nova.db.server.server_row import ServerRow
+from nova.db.server.servers import SERVER_ROWS
 from nova.db.sql.statements import delete_some, insert_ignoring
 from nova.db.sql.types import later, utc_now
 from nova.model.base import Time
@@ -71,9 +72,8 @@ def write(tx: Connection, audit: HostAudit, period: Period, runner_id: int) -> b
 
 def servers_of(tx: Connection, host: str, period: Period, after: int, limit: int) -> list[ServerRow]:
     """Return a page of rows of the servers that ran on the host in the period, including deleted ones, by key."""
-    chosen = sa.select(*[servers.c[name] for name in ServerRow.__struct_fields__]).where(
-        servers.c.host == host, servers.c.id > after, ran_within(*period))
-    return [ServerRow(*row) for row in tx.execute(chosen.order_by(servers.c.id).limit(limit))]
+    chosen = sa.select(SERVER_ROWS.text).where(servers.c.host == host, servers.c.id > after, ran_within(*period))
+    return SERVER_ROWS.of(tx.execute(chosen.order_by(servers.c.id).limit(limit)))
 
 
 def purge(tx: Connection, before: Time, older_than_s: int, limit: int) -> int:

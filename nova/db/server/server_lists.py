@@ -16,7 +16,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from nova import errors
 from nova.db.models.cell import server_metadata, server_tags, servers
-from nova.db.server.servers import DetailRow, details, within
+from nova.db.server.servers import DETAILS, DetailRow, details, within
 from nova.db.sql.engine import codes
 from nova.db.sql.statements import TOO_SLOW, regexp, statement_timeout
 from nova.db.sql.types import Columns
@@ -61,7 +61,7 @@ class Marker(NamedTuple):
 
 def select(tx: Connection, query: ServerListQuery, limit: int) -> list[DetailRow]:
     """Return the rows of one page. Raises api.PageMarkerNotFound, api.PageBadRegex."""
-    return list(map(DetailRow._make, _page(tx, query, limit, details())))
+    return DETAILS.of(_page(tx, query, limit, details()))
 
 
 def names(tx: Connection, query: ServerListQuery, limit: int, marker: Marker | None = None) -> list[ListedServer]:
@@ -74,7 +74,7 @@ def names(tx: Connection, query: ServerListQuery, limit: int, marker: Marker | N
 
 def of(tx: Connection, uuids: Sequence[str]) -> list[DetailRow]:
     """Return the rows of these servers, deleted ones included."""
-    return list(map(DetailRow._make, tx.execute(details().where(servers.c.uuid.in_(uuids)))))
+    return DETAILS.of(tx.execute(details().where(servers.c.uuid.in_(uuids))))
 
 
 def descending(query: ServerListQuery) -> tuple[bool, ...]:

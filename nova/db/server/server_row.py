@@ -16,7 +16,7 @@ from nova.model.server.servers import Fault, ServerMemo
 from nova.model.volumes import BlockDevice
 
 
-class ServerRow(msgspec.Struct, frozen=True):
+class ServerRow(msgspec.Struct, frozen=True, array_like=True):
     """A row whose fields are the columns of that name in ``nova.db.models.cell``; None: unknown or never set."""
 
     id: int

@@ -24,8 +24,9 @@ from nova.db.models.cell import (
     volume_holders,
 )
 from nova.db.server.server_row import ServerRow
+from nova.db.sql.row_text import Rows
 from nova.db.sql.statements import delete_keys, insert_all
-from nova.db.sql.types import Columns, later, utc_now
+from nova.db.sql.types import AnyRow, Columns, later, utc_now
 from nova.model.base import Scope, Time
 from nova.model.flavor.flavors import Flavor
 from nova.model.image.images import Image
@@ -35,8 +36,7 @@ from nova.model.server.servers import STOP, AttachedVolume, Fault, ServerDetail,
 from nova.model.server.states import PowerState, TaskState, VmState
 from nova.model.volumes import BlockDevice
 
-_HOSTS = [services.c.disabled.label("host_disabled"), services.c.forced_down.label("host_forced_down"),
-          services.c.last_seen_at.label("host_seen_at"), utc_now().label("clock")]
+_HOSTS = [services.c.disabled, services.c.forced_down, services.c.last_seen_at, utc_now()]
 
 
 class DetailRow(NamedTuple):
@@ -89,27 +89,27 @@ class DetailRow(NamedTuple):
     host_disabled: bool | None
     host_forced_down: bool | None
     host_seen_at: Time | None
-    clock: Time | str
+    clock: Time
 
 
 #: Columns that are fields of ServerDetail unchanged; :func:`detail` derives the others.
 _PLAIN = DetailRow._fields[:DetailRow._fields.index("deleted")]
 _OF_SERVER = DetailRow._fields[:DetailRow._fields.index("host_disabled")]
+DETAILS = Rows(DetailRow, [*[servers.c[name] for name in _OF_SERVER], *_HOSTS])
 
 
 @functools.cache
-def details() -> sa.Select[*tuple[object, ...]]:
-    """Select complete servers with the columns of their host's state, in one statement: a page takes three at most. The
-    construction of its fifty columns takes longer than that of all conditions."""
+def details() -> sa.Select[str]:
+    """Select complete servers with the columns of their host's state, as the text of DETAILS, in one statement: a page
+    takes three at most. The construction of its fifty columns takes longer than that of all conditions."""
     of_host = sa.and_(services.c.host == servers.c.host, services.c.binary == COMPUTE, services.c.deleted == 0)
-    columns = [*[servers.c[name] for name in _OF_SERVER], *_HOSTS]
-    return sa.select(*columns).join_from(servers, services, of_host, isouter=True)
+    return sa.select(DETAILS.text).join_from(servers, services, of_host, isouter=True)
 
 
 #: Statements that are built once; ``uuids`` and similar parameters are bound at execution.
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-_ROW = [servers.c[name] for name in ServerRow.__struct_fields__]
-_ROWS = sa.select(*_ROW).where(servers.c.uuid.in_(_UUIDS))
+SERVER_ROWS = Rows(ServerRow, [servers.c[name] for name in ServerRow.__struct_fields__])
+_ROWS = sa.select(SERVER_ROWS.text).where(servers.c.uuid.in_(_UUIDS))
 _LIVE_ROWS = _ROWS.where(servers.c.deleted == 0)
 _EPOCHS = sa.select(servers.c.uuid, servers.c.epoch).where(servers.c.uuid.in_(_UUIDS), servers.c.deleted == 0)
 
@@ -117,7 +117,7 @@ _EPOCHS = sa.select(servers.c.uuid, servers.c.epoch).where(servers.c.uuid.in_(_U
 def rows_of(tx: Connection, uuids: Sequence[str], with_deleted: bool = False) -> dict[str, ServerRow]:
     """Return complete rows by UUID, for workflows."""
     found = tx.execute(_ROWS if with_deleted else _LIVE_ROWS, {"uuids": list(uuids)})
-    return {row.uuid: ServerRow(*row) for row in found}
+    return {row.uuid: row for row in SERVER_ROWS.of(found)}
 
 
 class _One(NamedTuple):
@@ -147,8 +147,7 @@ def _one(shape: _One) -> sa.Select[*tuple[object, ...]]:
     return query.where(servers.c.archived_at.is_(None) if shape.with_deleted else servers.c.deleted == 0)
 
 
-def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool = False
-          ) -> sa.Row[*tuple[object, ...]]:
+def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool = False) -> AnyRow:
     """Read one server. Raises server.NotFound if it is outside the scope."""
     bound = {"wanted": uuid, "of_project": scope.project_id, "of_user": scope.user_id}
     bound = {name: value for name, value in bound.items() if value is not None}
@@ -160,7 +159,7 @@ def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool
 
 def detail_row(tx: Connection, uuid: str, scope: Scope, with_deleted: bool) -> DetailRow:
     """Return one row of :func:`details`. Raises server.NotFound if it is outside the scope."""
-    return DetailRow._make(_read(tx, "details", uuid, scope, with_deleted))
+    return DETAILS.of([_read(tx, "details", uuid, scope, with_deleted)])[0]
 
 
 def epochs(tx: Connection, uuids: Sequence[str]) -> dict[str, int]:
@@ -170,8 +169,8 @@ def epochs(tx: Connection, uuids: Sequence[str]) -> dict[str, int]:
 
 def on_host(tx: Connection, host: str) -> list[ServerRow]:
     """Return complete rows of the live servers on a host."""
-    chosen = sa.select(*_ROW).where(servers.c.host == host, servers.c.deleted == 0)
-    return [ServerRow(*row) for row in tx.execute(chosen)]
+    chosen = sa.select(SERVER_ROWS.text).where(servers.c.host == host, servers.c.deleted == 0)
+    return SERVER_ROWS.of(tx.execute(chosen))
 
 
 def target(tx: Connection, uuid: str, scope: Scope, with_deleted: bool = False) -> ServerTarget:

@@ -1,0 +1,94 @@
+"""Rows that the database encodes as JSON arrays, and msgspec decodes directly into their type.
+
+PyMySQL is written in Python, and reads rows value by value: 1,000 servers of fifty columns take it 25 ms. As one text
+each they take 6, with the decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.expression import FunctionElement
+
+from nova import decoding
+from nova.db.sql.types import AnyColumn, AnyRow, Ident, Json
+
+R = TypeVar("R")
+Encode = Callable[[str], str]  # a value's SQL -> the SQL of its JSON
+
+
+def _same(value: str) -> str:
+    return value
+
+
+class RowText(FunctionElement[str]):
+    """The values of these columns as the text of a JSON array."""
+
+    type = sa.Text()
+    inherit_cache = True
+
+
+#: The JSON of a value on MariaDB, by the type of its column. NULL stays NULL. The server's own JSON_ARRAY takes twice
+#: the time of these, and quotes JSON texts.
+_MARIADB: tuple[tuple[type[sa.types.TypeEngine[AnyColumn]], Encode], ...] = (
+    (Json, _same),
+    (sa.Boolean, lambda value: f"IF({value}, 'true', IF({value} IS NULL, NULL, 'false'))"),
+    (sa.Integer, _same),
+    (sa.DateTime, lambda value: f"CONCAT('\"', {value}, '\"')"),
+    (sa.String, lambda value: f"JSON_QUOTE({value})"),
+    (Ident, lambda value: f"JSON_QUOTE({value})"),
+)
+#: What ``json_build_array`` and ``json_array`` would not encode as it is read.
+_POSTGRESQL = ((Json, lambda value: f"CAST({value} AS JSON)"),)
+_SQLITE = ((Json, lambda value: f"json({value})"),
+           (sa.Boolean, lambda value: f"json(CASE WHEN {value} THEN 'true' WHEN NOT {value} THEN 'false' END)"))
+
+
+def _encoded(element: RowText, compiler: SQLCompiler, table: Sequence[tuple[type[AnyColumn], Encode]],
+             otherwise: Encode | None, **kw: object) -> list[str]:
+    """Return the SQL of each column's JSON. Raises TypeError for a type that has none."""
+    found = []
+    for column in element.clauses:
+        encode = next((encode for kind, encode in table if isinstance(column.type, kind)), otherwise)
+        if encode is None:
+            raise TypeError(f"{column}: rows as JSON have no values of the type {column.type!r}")
+        found.append(encode(compiler.process(column, **kw)))
+    return found
+
+
+@compiles(RowText)
+def _mariadb(element: RowText, compiler: SQLCompiler, **kw: object) -> str:
+    values = [f"COALESCE({value}, 'null')" for value in _encoded(element, compiler, _MARIADB, None, **kw)]
+    return "CONCAT('[', " + ", ',', ".join(values) + ", ']')"
+
+
+@compiles(RowText, "postgresql")
+def _postgresql(element: RowText, compiler: SQLCompiler, **kw: object) -> str:
+    return f"CAST(json_build_array({', '.join(_encoded(element, compiler, _POSTGRESQL, _same, **kw))}) AS TEXT)"
+
+
+@compiles(RowText, "sqlite")
+def _sqlite(element: RowText, compiler: SQLCompiler, **kw: object) -> str:
+    return f"json_array({', '.join(_encoded(element, compiler, _SQLITE, _same, **kw))})"
+
+
+class Rows(Generic[R]):
+    """Rows of a type: ``kind`` is a NamedTuple, or a Struct that is ``array_like``, with a field for each column.
+
+        rows = Rows(Flavor, [flavors.c.id, flavors.c.name])
+        rows.of(tx.execute(sa.select(rows.text).where(...)))
+    """
+
+    def __init__(self, kind: type[R], columns: Sequence[sa.ColumnElement[AnyColumn]]) -> None:
+        self.text = RowText(*columns)
+        self._decode = decoding.json_decoder(kind)
+
+    def of(self, found: Iterable[AnyRow]) -> list[R]:
+        """Return the values of a statement's rows, which are only ``text``. Raises msgspec.ValidationError if a value
+        does not match its field."""
+        decode = self._decode
+        return [decode(text) for text, in found]
