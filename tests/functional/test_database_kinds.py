@@ -172,7 +172,7 @@ def test_largest_request_is_taken(cell: Database) -> None:
 def test_epoch_when_a_host_is_left_behind_then_both_rows_have_it(cell: Database) -> None:
     uuid, = add_servers(cell, server_row(launched_at=None))
     begin = states.Begin(ACTIONS["delete"], uuid, {}, "req-1", None, None, 1, "")
-    entry, _overtaken = cell.transact(lambda tx: states.begin(tx, begin))
+    entry, *_ = cell.transact(lambda tx: states.begin(tx, begin))
     newer = cell.transact(lambda tx: states.fence_unreachable_host(tx, entry))
     with cell.reading() as tx:
         assert servers.epochs(tx, [uuid]) == {uuid: newer.epoch} == {uuid: entry.epoch + 1}

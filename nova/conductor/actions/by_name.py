@@ -29,10 +29,17 @@ class Requested(NamedTuple):
     who: context.RequestContext
 
 
-def begin_orders(deps: Deps, tx: Connection, requests: Sequence[Requested]) -> list[states.Entry | errors.NovaError]:
+class Started(NamedTuple):
+    """An action that was started. ``server``: its server's row, if nothing but the start has changed it since."""
+
+    entry: states.Entry
+    server: ServerRow | None = None
+
+
+def begin_orders(deps: Deps, tx: Connection, requests: Sequence[Requested]) -> list[Started | errors.NovaError]:
     """Start the ordered actions. Orders that need no more than their names share statements; a server's second
     order is carried out after its first."""
-    found: dict[int, states.Entry | errors.NovaError] = {}
+    found: dict[int, Started | errors.NovaError] = {}
     rest = list(enumerate(requests))
     while rest:
         turn: dict[str, tuple[int, Requested]] = {}
@@ -41,11 +48,12 @@ def begin_orders(deps: Deps, tx: Connection, requests: Sequence[Requested]) -> l
         rest = [one for one in rest if turn[one[1].order.uuid] is not one]
         together = [one for one in turn.values() if _needs_no_more(deps, one[1].order)]
         begun = begin_all(deps, tx, [_wanted(request) for _, request in together]) if together else []
-        found |= {number: one for (number, _), one in zip(together, begun, strict=True)}
+        found |= {number: one if isinstance(one, errors.NovaError) else Started(one.entry, one.server)
+                  for (number, _), one in zip(together, begun, strict=True)}
         for number, request in turn.values():
             if number not in found:
                 with context.entered(request.who):
-                    found[number] = begin_order(deps, tx, request.order)
+                    found[number] = Started(begin_order(deps, tx, request.order))
     return [found[number] for number in range(len(requests))]
 
 

@@ -41,10 +41,10 @@ def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Argumen
     [begun] = begin_all(deps, tx, [WantedAction(action, uuid, arguments, context.current())])
     if isinstance(begun, errors.NovaError):
         raise begun
-    return begun
+    return begun.entry
 
 
-def begin_all(deps: Deps, tx: Connection, wanted: Sequence[WantedAction]) -> list[states.Entry | errors.NovaError]:
+def begin_all(deps: Deps, tx: Connection, wanted: Sequence[WantedAction]) -> list[states.Begun | errors.NovaError]:
     """Start actions of several requests, each on another server. An action that its server's state refuses changes
     nothing, and its result is the error. Raises other refusals, for which the transaction must be rolled back."""
     found = states.begin_all(tx, [states.Begin(
@@ -55,26 +55,26 @@ def begin_all(deps: Deps, tx: Connection, wanted: Sequence[WantedAction]) -> lis
             for one, begun in zip(wanted, found, strict=True)]
 
 
-def _admitted(deps: Deps, tx: Connection, one: WantedAction, begun: states.Begun) -> states.Entry:
+def _admitted(deps: Deps, tx: Connection, one: WantedAction, begun: states.Begun) -> states.Begun:
     """Make the checks that need the locked server, and record what the action overtook."""
-    entry, overtaken = begun
-    check_arrived(deps, tx, one.action, one.uuid, overtaken)
+    entry, overtaken, server = begun
+    check_arrived(deps, one.action, server, overtaken)
     if one.action in ONCE and any(old.action == one.action for old in overtaken):
         raise errors.server.UnderWay(action=one.action, server=one.uuid)
-    check_restrictions(deps, tx, one.action, one.uuid)
+    check_restrictions(deps, one.action, server)
     left = [Cleanup(INTERRUPTED[old.action], old.arguments["volume_id"], one.uuid) for old in overtaken
             if old.action in INTERRUPTED]
     volumes.drop_cleanups(tx, [each._replace(kind=TO_ATTACH) for each in left])  # only the newer cleanup counts
     volumes.add_cleanups(tx, left)
-    return states.remember(tx, entry, overtaken) if overtaken else entry
+    return begun._replace(entry=states.remember(tx, entry, overtaken)) if overtaken else begun
 
 
-def check_arrived(deps: Deps, tx: Connection, action: str, uuid: str, overtaken: Sequence[states.Entry]) -> None:
+def check_arrived(deps: Deps, action: str, server: ServerRow, overtaken: Sequence[states.Entry]) -> None:
     """Raise move.BetweenCells if the action would overtake a move whose server has left the cell of its host and is on
     no host of this cell yet: its disks are still there. A delete finds them."""
     moves = [old for old in overtaken if old.data.get("to_cell") and old.arguments["source_cell"] != deps.cell_uuid]
-    if moves and action != "delete" and servers.rows_of(tx, [uuid])[uuid].host == moves[0].arguments["source"]:
-        raise errors.move.BetweenCells(server=uuid)
+    if moves and action != "delete" and server.host == moves[0].arguments["source"]:
+        raise errors.move.BetweenCells(server=server.uuid)
 
 
 def start_operation_on_host(deps: Deps, tx: Connection, action: str, uuid: str,
@@ -113,16 +113,14 @@ def builtins(arguments: Arguments) -> dict[str, object]:
     return found
 
 
-def check_restrictions(deps: Deps, tx: Connection, action: str, uuid: str) -> None:
-    """Raise server.NotForIt if the server's properties exclude the action. Costs one statement, and none for most
-    actions."""
+def check_restrictions(deps: Deps, action: str, server: ServerRow) -> None:
+    """Raise server.NotForIt if the server's properties exclude the action."""
     if action not in RESTRICTED:
         return
-    row = servers.rows_of(tx, [uuid])[uuid]
-    found = restriction(action, BuiltWith(row.image.properties if row.image else {}, row.flavor.extra_specs,
-                                          row.interfaces or (), deps.settings.pci_aliases))
+    found = restriction(action, BuiltWith(server.image.properties if server.image else {}, server.flavor.extra_specs,
+                                          server.interfaces or (), deps.settings.pci_aliases))
     if found is not None:
-        raise errors.server.NotForIt(action=action, server=uuid, has=found)
+        raise errors.server.NotForIt(action=action, server=server.uuid, has=found)
 
 
 __all__ = ["WantedAction", "begin", "begin_all", "builtins", "check_arrived", "locked", "metadata_of", "row_of",

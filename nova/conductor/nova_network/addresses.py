@@ -139,7 +139,7 @@ class Addresses:
     def take(self, tx: Connection, ops: Sequence[Op]) -> dict[str, tuple[Interface, ...]]:
         requests = [address_request(op, op.server.requested_networks or (), op.progress.host) for op in ops]
         terms = dataclasses.replace(self.terms(),
-                                    limits=self._limits_lately(request.project_id for request in requests))
+                                    limits=self._limits_lately(one.project_id for one in requests if one.networks))
         bound = rows.bind(tx, requests, terms)
         for op in ops:
             op.note(networks=tuple(sorted({one.network_id for one in bound[op.uuid]})))

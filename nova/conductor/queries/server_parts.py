@@ -104,12 +104,12 @@ class ServerParts:
         who = context.current()
 
         def write(tx: Connection) -> states.Entry | None:
-            entry, overtaken = states.begin(tx, states.Begin(
+            entry, overtaken, server = states.begin(tx, states.Begin(
                 action=ACTIONS["reset_state"], server_uuid=reset.uuid,
                 arguments=builtins(ResetState(state=reset.state)),
                 request_id=who.request_id, user_id=who.user_id, project_id=who.project_id,
                 runner_id=self.deps.journal.runner_id, step=""))
-            check_arrived(self.deps, tx, "reset_state", reset.uuid, overtaken)
+            check_arrived(self.deps, "reset_state", server, overtaken)
             if overtaken:
                 entry = states.remember(tx, entry, overtaken)
                 migrations.end_open(tx, reset.uuid, ERROR, with_finished=False)

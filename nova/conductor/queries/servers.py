@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from nova import context, errors
-from nova.conductor.actions.by_name import Requested, begin_orders
+from nova.conductor.actions.by_name import Requested, Started, begin_orders
 from nova.conductor.actions.shelve import shelve
 from nova.conductor.engine.deps import Deps
 from nova.conductor.queries import request_traces
@@ -20,7 +20,6 @@ from nova.db.quota import ledger
 from nova.db.server import actions, row_locks, server_groups, server_lists, servers
 from nova.db.server.server_lists import ListedServer, Marker
 from nova.db.server.servers import DetailRow
-from nova.db.server.states import Entry
 from nova.db.sql.engine import Connection, DatabaseUnavailable, may_be_done
 from nova.gathering import Gathering
 from nova.model.flavor.flavors import Flavor
@@ -189,11 +188,12 @@ class Servers:
             return shelve(self.deps, order.uuid)
         if order.action != "force_delete" and order.action not in self.deps.runner.workflows:
             raise errors.Bug(f"no workflow is named '{order.action}'")
-        self.deps.runner.start([self._begin(Requested(order, context.current()))])
+        entry, server = self._begin(Requested(order, context.current()))
+        self.deps.runner.start([entry], None if server is None else {order.uuid: server})
 
-    def _begin_all(self, requests: Sequence[Requested]) -> list[Entry | errors.NovaError]:
+    def _begin_all(self, requests: Sequence[Requested]) -> list[Started | errors.NovaError]:
         """Start the actions that several users ordered at the same time, in one transaction."""
-        def begin(tx: Connection) -> list[Entry | errors.NovaError]:
+        def begin(tx: Connection) -> list[Started | errors.NovaError]:
             if len(requests) > 1:
                 row_locks.lock_together(tx, {one.order.uuid for one in requests})
             return begin_orders(self.deps, tx, requests)

@@ -159,7 +159,7 @@ def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool
 
 def detail_row(tx: Connection, uuid: str, scope: Scope, with_deleted: bool) -> DetailRow:
     """Return one row of :func:`details`. Raises server.NotFound if it is outside the scope."""
-    return DETAILS.of([_read(tx, "details", uuid, scope, with_deleted)])[0]
+    return DETAILS.value(_read(tx, "details", uuid, scope, with_deleted)[0])
 
 
 def epochs(tx: Connection, uuids: Sequence[str]) -> dict[str, int]:

@@ -15,6 +15,8 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import operations, servers, services
+from nova.db.server.server_row import ServerRow
+from nova.db.server.servers import SERVER_ROWS
 from nova.db.sql.statements import EachRow, insert_all, update_each, update_where
 from nova.db.sql.types import utc_now
 from nova.model.base import Value
@@ -70,10 +72,12 @@ ENTRY_COLUMNS = [operations.c[field] for field in Entry.__struct_fields__]
 
 
 class Begun(NamedTuple):
-    """A new operation's entry, and the open entries that it overtook."""
+    """A new operation's entry, the open entries that it overtook, and its server's row with what the begin changed
+    (but ``updated_at``)."""
 
     entry: Entry
     overtaken: tuple[Entry, ...]
+    server: ServerRow
 
 
 def begin(tx: Connection, what: Begin) -> Begun:
@@ -96,28 +100,39 @@ def begin_all(tx: Connection, wanted: Sequence[Begin]) -> list[Begun | errors.No
     allowed = [what for what in wanted if refused[what.server_uuid] is None]
     begun: dict[str, Begun] = {}
     if allowed:
-        epochs = {what.server_uuid: rows[what.server_uuid].epoch + 1 for what in allowed}
+        servers_ = {what.server_uuid: _begun_row(what, rows[what.server_uuid].server) for what in allowed}
+        epochs = {uuid: server.epoch for uuid, server in servers_.items()}
         _raise_epochs(tx, allowed, epochs)
         overtaken = _overtake(tx, list(epochs))
-        begun = {entry.server_uuid: Begun(entry, overtaken.get(entry.server_uuid, ()))
+        begun = {entry.server_uuid: Begun(entry, overtaken.get(entry.server_uuid, ()), servers_[entry.server_uuid])
                  for entry in _write_begun(tx, allowed, epochs)}
     return [refused[what.server_uuid] or begun[what.server_uuid] for what in wanted]
 
 
-def _refusal(what: Begin, row: _State | None) -> errors.NovaError | None:
+def _refusal(what: Begin, row: _Locked | None) -> errors.NovaError | None:
     if row is None:
         return errors.server.NotFound(server=what.server_uuid)
-    if row.destroying and what.action.name != "delete" and not _only_to_error(what):
+    server, task = row.server, TaskState(row.server.task_state) if row.server.task_state else None
+    destroying = server.memo is not None and server.memo.destroying
+    if destroying and what.action.name != "delete" and not _only_to_error(what):
         return errors.server.HalfDestroyed(server=what.server_uuid)
-    why = refusal(what.action, row.vm_state, row.task_state, row.launched_at is not None)
-    if why is None and row.task_state is TaskState.DELETING and what.action.name not in _OVER_A_DELETE:
-        why = StateConflict("task_state", row.task_state.value)
+    why = refusal(what.action, VmState(server.vm_state), task, server.launched_at is not None)
+    if why is None and task is TaskState.DELETING and what.action.name not in _OVER_A_DELETE:
+        why = StateConflict("task_state", task.value)
     name = API_NAMES.get(what.action.name, what.action.name)
     if why is not None:
         return errors.server.WrongState(action=name, server=what.server_uuid, attribute=why.attribute, value=why.value)
     if row.host_forced_down and what.action.name in ON_ITS_HOST:
         return errors.server.HostForcedDown(action=name, server=what.server_uuid)
     return None
+
+
+def _begun_row(what: Begin, server: ServerRow) -> ServerRow:
+    """Return the row as :func:`_raise_epochs` changes it."""
+    epoch = server.epoch + 1
+    return msgspec.structs.replace(
+        server, epoch=epoch, console_epoch=epoch if what.action.name in ENDS_CONSOLES else server.console_epoch,
+        task_state=what.action.task.value if what.action.task else None)
 
 
 def _raise_epochs(tx: Connection, wanted: Sequence[Begin], epochs: Mapping[str, int]) -> None:
@@ -163,27 +178,22 @@ def _only_to_error(what: Begin) -> bool:
 
 _FORCED_DOWN = sa.select(sa.func.count()).where(
     services.c.host == servers.c.host, services.c.binary == "nova-compute", services.c.deleted == 0,
-    services.c.forced_down == sa.true()).scalar_subquery().label("forced_down")
-_LOCKED = (sa.select(servers.c.uuid, servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at,
-                     servers.c.memo, _FORCED_DOWN)
+    services.c.forced_down == sa.true()).scalar_subquery()
+_LOCKED = (sa.select(SERVER_ROWS.text, _FORCED_DOWN)
            .where(servers.c.uuid.in_(sa.bindparam("uuids", expanding=True)), servers.c.deleted == 0)
            .order_by(servers.c.uuid).with_for_update())
 
 
-def _locked(tx: Connection, uuids: Sequence[str]) -> dict[str, _State]:
-    """Return the states of those of the servers that exist, locked in the order of their UUIDs."""
-    return {row.uuid: _State(row.epoch, VmState(row.vm_state), TaskState(row.task_state) if row.task_state else None,
-                             row.launched_at, row.memo is not None and row.memo.destroying, bool(row.forced_down))
-            for row in tx.execute(_LOCKED, {"uuids": list(uuids)})}
-
-
-class _State(NamedTuple):
-    epoch: int
-    vm_state: Any
-    task_state: Any
-    launched_at: Any
-    destroying: bool
+class _Locked(NamedTuple):
+    server: ServerRow
     host_forced_down: bool
+
+
+def _locked(tx: Connection, uuids: Sequence[str]) -> dict[str, _Locked]:
+    """Return those of the servers that exist, locked in the order of their UUIDs."""
+    found = [_Locked(SERVER_ROWS.value(text), bool(forced_down))
+             for text, forced_down in tx.execute(_LOCKED, {"uuids": list(uuids)})]
+    return {one.server.uuid: one for one in found}
 
 
 def remembers(journal: sa.FromClause) -> sa.ColumnElement[bool]:

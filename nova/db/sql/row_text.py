@@ -85,10 +85,10 @@ class Rows(Generic[R]):
 
     def __init__(self, kind: type[R], columns: Sequence[sa.ColumnElement[AnyColumn]]) -> None:
         self.text = RowText(*columns)
-        self._decode = decoding.json_decoder(kind)
+        #: Returns the value of a row's text. Raises msgspec.ValidationError if a column does not match its field.
+        self.value: Callable[[str], R] = decoding.json_decoder(kind)
 
     def of(self, found: Iterable[AnyRow]) -> list[R]:
-        """Return the values of a statement's rows, which are only ``text``. Raises msgspec.ValidationError if a value
-        does not match its field."""
-        decode = self._decode
-        return [decode(text) for text, in found]
+        """Return the values of a statement's rows, which are only ``text``."""
+        value = self.value
+        return [value(text) for text, in found]

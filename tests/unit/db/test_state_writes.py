@@ -27,7 +27,8 @@ def add(cell: Database, **fields: Any) -> str:
 
 def begin(cell: Database, uuid: str, action: str, runner_id: int = 1) -> tuple[states.Entry, tuple[states.Entry, ...]]:
     begin = states.Begin(ACTIONS[action], uuid, {}, "req-1", "joe", "demo", runner_id, "")
-    return cell.transact(lambda tx: states.begin(tx, begin))
+    begun = cell.transact(lambda tx: states.begin(tx, begin))
+    return begun.entry, begun.overtaken
 
 
 def server(cell: Database, uuid: str) -> Any:
