@@ -41,8 +41,9 @@ def patch(prefer: str = "eventlet") -> str:
     mode = os.environ.get(SWITCH) or prefer
     if mode not in MODES:
         raise SystemExit(f"{SWITCH}={mode}: must be one of {', '.join(MODES)}")
+    # the system's resolver supports /etc/hosts and nsswitch; libraries import eventlet in both modes
+    os.environ.setdefault("EVENTLET_NO_GREENDNS", "yes")
     if mode == "eventlet" and _mode != "eventlet":
-        os.environ.setdefault("EVENTLET_NO_GREENDNS", "yes")  # the system's resolver supports /etc/hosts and nsswitch
         import eventlet
 
         eventlet.monkey_patch()

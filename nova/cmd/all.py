@@ -10,10 +10,13 @@ import sys
 import time
 from types import FrameType
 
-STARTED_AT = time.monotonic()
+STARTED_AT = time.monotonic()  # the start-up time is reported from here on
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while modules are loaded: nothing to clean up yet
 
-# The time from here on is reported as the start-up time.
+from nova.memory import begin_start  # noqa: E402
+
+begin_start()
+
 from nova import concurrency, configuration, errors, logs  # noqa: E402
 from nova.cmd import common  # noqa: E402
 from nova.devel.nova_all import console_pages, fixed_ids, memory, own_options, plan, settings, summary  # noqa: E402

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from nova import concurrency, configuration, errors, failures, logs, service
+from nova import concurrency, configuration, errors, failures, logs, memory, service
 from nova.conf._options import Options, oslo_conf
 from nova.configuration import database_urls
 from nova.monitoring import counting
@@ -23,6 +23,7 @@ BUS = ("nova.rpc.buses", "nova.rpc.transport", "futurist", "kombu.transport.pyam
 
 def begin(options: Options, binary: str, mode: str = "eventlet") -> None:
     """Set up the process after nova's options were read, before modules with metrics or connections are imported."""
+    memory.begin_start()
     concurrency.patch(mode)
     try:
         configuration.check_libraries(oslo_conf(options))

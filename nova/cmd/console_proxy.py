@@ -12,9 +12,10 @@ import resource
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from nova import configuration, errors, failures
+from nova import concurrency, configuration, errors, failures
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf._options import Options, oslo_conf
@@ -57,16 +58,19 @@ def main(binary: str) -> int:
     common.begin(options, binary)
     if oslo_conf(options).daemon:
         LOG.warning("--daemon has no effect; %s stays in the foreground: use systemd for that", binary)
+    served = [kind, *(KINDS[f"nova-{name}"] for name in dict.fromkeys(options.console.with_novncproxy)
+                      if kind is kinds.NOVNC)]
     try:
-        parts = ProxyParts(options, kind)
+        parts = [ProxyParts(options, one) for one in served]
     except BadSetting as error:
         sys.stderr.write(f"{binary}: {error}\n")
         return REFUSED
     with common.preparing(options, binary):
-        sock = bind(options, kind)
-    more_files(options.console.max_sessions * kind.channels)
+        socks = [bind(options, one) for one in served]
+    more_files(options.console.max_sessions * sum(one.channels for one in served))
     common.preload((*common.BUS, "nova.console.app"))
-    return service.run(options, binary, lambda _index: Proxy(options, parts, sock))
+    return service.run(options, binary, lambda _index: ProxyProcess(
+        [Proxy(options, part, sock) for part, sock in zip(parts, socks, strict=True)]))
 
 
 class ProxyParts:
@@ -164,8 +168,34 @@ def settings(options: Options, kind: kinds.ConsoleKind) -> AccessSettings:
         until_expiry=options.consoleauth.enforce_session_timeout, record=options.record or "")
 
 
+class ProxyProcess:
+    """The single process of a console proxy, or of nova-novncproxy with others. Open consoles depend only on this
+    process and their hosts, not on the broker."""
+
+    def __init__(self, proxies: Sequence[Proxy]) -> None:
+        self.proxies = proxies
+
+    def start(self) -> None:
+        for proxy in self.proxies:
+            proxy.start()
+
+    def health_checks(self) -> HealthChecks:
+        """Return the first proxy's check: all call the same services over the same broker."""
+        first = self.proxies[0].health_checks()
+        return first._replace(why_not_receiving=self._why_not_receiving)
+
+    def _why_not_receiving(self) -> str:
+        return next(filter(None, (proxy.bus.why_not_receiving() for proxy in self.proxies)), "")
+
+    def stop(self, seconds: float) -> None:
+        """Stop listening. Open consoles of all proxies continue for the rest of ``seconds``."""
+        ends = [concurrency.spawn(proxy.stop, seconds) for proxy in self.proxies]
+        for end in ends:
+            end.join()
+
+
 class Proxy:
-    """The single process of a proxy. Open consoles depend only on this process and their hosts, not on the broker."""
+    """A proxy for one kind of console."""
 
     def __init__(self, options: Options, parts: ProxyParts, sock: socket.socket) -> None:
         from nova.console import access, sessions

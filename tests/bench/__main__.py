@@ -2,6 +2,7 @@
 
     python -m tests.bench [--quick] [reads|load|boots|actions|drain|daemons|singles ...]
     python -m tests.bench profile create|delete|show|list [--out FOLDER]
+    python -m tests.bench cores
     python -m tests.bench --compare
 
 Counts are of MariaDB's and RabbitMQ's own counters. Times are for comparing within one run: machines are noisy.
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import requests
 
-from tests.bench import actions, calls, load, profile, singles
+from tests.bench import actions, calls, cores, load, profile, singles
 from tests.bench.meters import Meters, children, percentile, pss_mb
 from tests.functional.backends import Backends, wait_until
 from tests.functional.client import Client
@@ -250,6 +251,18 @@ def profiled(names: Sequence[str], out: Path) -> int:
     return 0
 
 
+def on_cores(given: argparse.Namespace) -> int:
+    """Print rates on one processor and on two, and for how long common rows are locked."""
+    options = {**QUIET, "DEFAULT": {**QUIET["DEFAULT"], "osapi_compute_workers": 2}, "conductor": {"workers": 2},
+               "scheduler": {"workers": 2}}
+    with backing() as (backends, root), \
+            running(Cloud(backends, root / "cloud", Plan(computes=10, glance=True, options=options))) as cloud:
+        cores.rates(cloud, say, 1.0 if given.quick else cores.SECONDS)
+        delete_all(cloud.api("admin", "bench"), [one["id"] for one in calls.all_servers(cloud)])
+        cores.serialized(cloud, backends.database("mariadb")._connect(), say, 64 if given.quick else cores.SERVERS)
+    return 0
+
+
 @contextlib.contextmanager
 def running(cloud: Cloud) -> Iterator[Cloud]:
     try:
@@ -266,13 +279,15 @@ def main() -> int:
                         "code 1 if a figure is worse by a fifth")
     parser.add_argument("--record", action="store_true", help="keep the figures of single requests as this release's")
     parser.add_argument("--out", type=Path, default=Path("/tmp/nova-profile"), help="the folder of flame graphs")
-    parser.add_argument("what", nargs="*", help=f"of {', '.join(PARTS)}; all when left out. Or: profile "
-                        f"{'|'.join(profile.NAMES)}")
+    parser.add_argument("what", nargs="*", help=f"of {', '.join(PARTS)}; all when left out. Or: cores; "
+                        f"profile {'|'.join(profile.NAMES)}")
     given = parser.parse_args()
     if given.what[:1] == ["profile"]:
         return profiled(given.what[1:] or profile.NAMES, given.out)
     if unknown := set(given.what) - set(PARTS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}, profile")
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}, cores, profile")
+    if given.what == ["cores"]:
+        return on_cores(given)
     if given.compare or given.record or given.what == ["singles"]:
         return alone(given)
     what = given.what or PARTS

@@ -33,14 +33,20 @@ def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
     return make_cloud(Plan(computes=1, consoles=True, upstream=False, options=options)).start()
 
 
-@pytest.fixture(scope="module")
-def proxies(cloud: Cloud) -> Iterator[dict[str, Daemon]]:
+@pytest.fixture(scope="module", params=["in a process each", "in one process"])
+def proxies(cloud: Cloud, request: pytest.FixtureRequest) -> Iterator[dict[str, Daemon]]:
     config = cloud.root / "etc" / "ctl" / "nova.conf"
-    made = {name: Daemon(name, config, cloud.root / "log" / f"{name}.log").start() for name in PROXIES}
-    for daemon in made.values():
-        daemon.ready()
+    made = {name: Daemon(name, config, cloud.root / "log" / f"{name}.log") for name in PROXIES}
+    if request.param == "in one process":
+        first, *others = PROXIES
+        more = cloud.root / "etc" / "ctl" / "proxies.conf"
+        more.write_text(f"[console]\nwith_novncproxy = {', '.join(others)}\n")
+        made[first].words = ("--config-file", str(more))
+        made = dict.fromkeys(PROXIES, made[first])
+    for daemon in set(made.values()):
+        daemon.start().ready()
     yield made
-    for daemon in made.values():
+    for daemon in set(made.values()):
         daemon.kill()
 
 

@@ -1,14 +1,17 @@
 """The whole cloud as one service: each part is the service's own class, over a bus within the process.
 
 Sockets are bound first, so that the catalog and nova.conf have addresses. Then the parts start in the order of their
-dependencies, and finally the summary is printed.
+dependencies, and the summary is printed; parts for which clients can wait start after it.
 """
 
 from __future__ import annotations
 
+import functools
+import logging
 import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast
 
@@ -31,7 +34,7 @@ from nova.devel.image.glance import FakeGlance
 from nova.devel.network.neutron import FakeNeutron
 from nova.devel.nova_all import hosts, memory
 from nova.devel.nova_all.faults import FaultKnobs, Faults, FaultService
-from nova.devel.nova_all.frontend import ApiFrontend
+from nova.devel.nova_all.frontend import ApiFrontend, StartingApplication
 from nova.devel.nova_all.network_events import NetworkEvents
 from nova.devel.nova_all.plan import FAKE, NEUTRON, Plan
 from nova.devel.nova_all.sample_data import SampleData
@@ -43,6 +46,10 @@ from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.in_process import exchange
 from nova.web.replay_cache import ReplayCache
 
+LOG = logging.getLogger(__name__)
+
+EC2_PATH = "services"  # of /services/Cloud
+LATE_S = 2.0  # timeout of a part that starts while the cloud ends
 GRACE_S = 0.2  # for work in progress at the end: unfinished work is resumed at the next start
 
 
@@ -103,7 +110,7 @@ class WholeCloud:
                  tell: Callable[[WholeCloud], None]) -> None:
         self.plan, self.home, self.doors, self.options, self.tell = plan, home, doors, options, tell
         self.addresses = doors.addresses(plan)
-        self.front = ApiFrontend()
+        self.front, self.ec2 = ApiFrontend(), StartingApplication()
         self.password = home.secret("password")
         self.keystone = FakeKeystone(self.addresses.catalog, self.password)
         self.glance = FakeGlance(self.keystone.identify, home.path / "images")
@@ -114,6 +121,8 @@ class WholeCloud:
         self.faults = Faults(self.hosts)
         self.parts: list[CloudPart] = []  # services to stop, in reverse order
         self.lacks: dict[str, str] = {}  # missing optional parts -> how to install them
+        self._late: threading.Thread | None = None
+        self._stopping = False
 
     def start(self) -> None:
         self._open()
@@ -121,22 +130,34 @@ class WholeCloud:
         daemons: list[Callable[[Options, int], CloudPart]] = [Conductor, Scheduler, ConsoleAuth]
         for make in (*daemons, *([] if self.has_neutron else [NetworkDaemon])):
             self._begin(make(self.options, 0))
-        self._begin(Cert(self.options, 0, prepares=False))
         self._begin(self.events)
         self._begin(memory.MemoryTrimmer())
         self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, ReplayCache()))
-        self._begin(objectstore.ObjectStoreDaemon(self.options, self.doors.s3))
         for host in self.hosts.values():
             host.start()
         self._begin(_Apis(self))
-        for program, door in self.doors.consoles.items():
-            parts = console_proxy.ProxyParts(self.options, kinds.KINDS[program])
-            if parts.pages.lacks:
-                self.lacks[parts.kind.flag.lstrip("-")] = parts.pages.lacks
-            self._begin(console_proxy.Proxy(self.options, parts, door))
+        consoles = {program: console_proxy.ProxyParts(self.options, kinds.KINDS[program])
+                    for program in self.doors.consoles}
+        self.lacks |= {parts.kind.flag.lstrip("-"): parts.pages.lacks for parts in consoles.values()
+                       if parts.pages.lacks}
         conductor = control_bus(self.options, CONTROLLER).client(ConductorRPC)
         SampleData(self.plan, self.addresses, self.keystone, self.glance, conductor).create(self.is_own_identity)
         self.tell(self)
+        self._late = concurrency.spawn(self._start_late, consoles, name="late parts")
+
+    def _start_late(self, consoles: Mapping[str, console_proxy.ProxyParts]) -> None:
+        """Start the parts whose clients wait, because their sockets listen already, for the fraction of a second that
+        these parts take to start. One that cannot start is missing; the cloud continues without it."""
+        makes: list[Callable[[], CloudPart]] = [
+            lambda: _Ec2(self), lambda: Cert(self.options, 0, prepares=False),
+            lambda: objectstore.ObjectStoreDaemon(self.options, self.doors.s3),
+            *(functools.partial(console_proxy.Proxy, self.options, parts, self.doors.consoles[program])
+              for program, parts in consoles.items())]
+        for make in makes:
+            if self._stopping:
+                return
+            with failures.keep_running(LOG, "an optional part of the cloud could not start; it is missing"):
+                self._begin(make())
 
     def _begin(self, part: CloudPart) -> None:
         part.start()
@@ -175,10 +196,10 @@ class WholeCloud:
 
     def _prepare(self) -> None:
         """Create the schemas, and enroll the hosts."""
-        from nova.db.schema import migrate
+        from nova.db.schema.creation import create_or_migrate
 
         for schema, database in zip(("api", "cell"), databases(self.options), strict=True):
-            migrate.sync(schema, database)
+            create_or_migrate(schema, database)
             database.dispose()
         hosts.enroll(self.options, (CONTROLLER, *self.hosts), self.home.path)
 
@@ -195,6 +216,9 @@ class WholeCloud:
 
     def stop(self, seconds: float) -> None:
         """Accept no more requests, and release leases, so that the next start resumes immediately."""
+        self._stopping = True
+        if self._late is not None:
+            concurrency.join(self._late, LATE_S)
         until = time.monotonic() + min(seconds, GRACE_S)
         stops = (self.server.stop, *(host.stop for host in self.hosts.values()),
                  *(part.stop for part in reversed(self.parts[1:])))
@@ -206,21 +230,36 @@ class WholeCloud:
 
 
 class _Apis:
-    """nova-api, the EC2 API and the Placement API on the common port, and metadata on its own."""
+    """nova-api and the Placement API on the common port, and metadata on its own."""
 
     def __init__(self, cloud: WholeCloud) -> None:
         self.cloud = cloud
         self.api = api.Api(cloud.options, {api.METADATA: cloud.doors.metadata})
-        self.control = api.Api(cloud.options, dict.fromkeys((api.OSAPI, api.EC2, api.PLACEMENT), cloud.doors.apis))
+        self.control = api.Api(cloud.options, dict.fromkeys((api.OSAPI, api.PLACEMENT), cloud.doors.apis))
 
     def start(self) -> None:
         """Start the APIs. The front has the sockets; the control APIs only register with the conductor."""
         self.api.start()
-        self.cloud.front.usual = self.cloud.faults.around(self.control.applications[api.OSAPI])
         self.cloud.front.below["placement"] = self.control.applications[api.PLACEMENT]
-        self.cloud.front.below["services"] = self.control.applications[api.EC2]  # /services/Cloud
+        self.cloud.front.below[EC2_PATH] = self.cloud.ec2
+        self.cloud.front.usual = self.cloud.faults.around(self.control.applications[api.OSAPI])
         self.control.introduce()
 
     def stop(self, seconds: float) -> None:
         self.api.stop(seconds)
         self.control.close()
+
+
+class _Ec2:
+    """The EC2 API on the common port."""
+
+    def __init__(self, cloud: WholeCloud) -> None:
+        self.cloud = cloud
+        self.api = api.Api(cloud.options, {api.EC2: None})
+
+    def start(self) -> None:
+        self.cloud.ec2.serve(self.api.applications[api.EC2])
+        self.api.introduce()
+
+    def stop(self, _seconds: float) -> None:
+        self.api.close()

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova.db.models import api, cell
-from nova.db.schema import migrate
+from nova.db.schema import creation, migrate, revisions
 from nova.db.sql.engine import Database
 
 SCHEMAS = {"api": api, "cell": cell}
@@ -22,6 +22,38 @@ def described(database: Database) -> dict[str, Any]:
                     {index["name"]: index["column_names"] for index in found.get_indexes(table)},
                     sorted(tuple(unique["column_names"]) for unique in found.get_unique_constraints(table)))
             for table in found.get_table_names() if not table.startswith("alembic")}
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_schema_when_created_in_one_step_then_as_migrated(schema: str, tmp_path: Path) -> None:
+    migrated, made = (Database(f"sqlite:///{tmp_path}/{name}") for name in ("migrated", "made"))
+    migrate.sync(schema, migrated)
+    for _ in range(2):  # a start after a crash repeats it
+        creation.create_or_migrate(schema, made)
+    assert described(made) == described(migrated)
+    assert revisions.current(schema, made) == revisions.current(schema, migrated) == revisions.known(schema)[-1]
+    assert migrate.sync(schema, made) == (revisions.known(schema)[-1],) * 2
+    migrated.dispose()
+    made.dispose()
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_schema_when_of_an_older_release_then_migrated(schema: str, tmp_path: Path) -> None:
+    old = Database(f"sqlite:///{tmp_path}/old")
+    migrate.sync(schema, old, revisions.known(schema)[-2])
+    creation.create_or_migrate(schema, old)
+    assert revisions.current(schema, old) == revisions.known(schema)[-1]
+    old.dispose()
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_schema_when_its_creation_fails_then_nothing_is_left(schema: str, tmp_path: Path, monkeypatch) -> None:
+    database = Database(f"sqlite:///{tmp_path}/half")
+    monkeypatch.setattr(creation, "version_table", lambda _schema: None)
+    with pytest.raises(Exception, match="."):
+        creation.create_or_migrate(schema, database)
+    assert sa.inspect(database.engine).get_table_names() == []
+    database.dispose()
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
