@@ -284,10 +284,10 @@ def main() -> int:
     given = parser.parse_args()
     if given.what[:1] == ["profile"]:
         return profiled(given.what[1:] or profile.NAMES, given.out)
-    if unknown := set(given.what) - set(PARTS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}, cores, profile")
     if given.what == ["cores"]:
         return on_cores(given)
+    if unknown := set(given.what) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}, cores, profile")
     if given.compare or given.record or given.what == ["singles"]:
         return alone(given)
     what = given.what or PARTS

@@ -2,9 +2,9 @@
 
 Processes are pinned (sched_setaffinity(2)), with MariaDB, RabbitMQ, the hosts and the clients, so that a rate on two
 processors is that of the whole cloud on them. The time for which transactions hold the locks of common rows is read
-from MariaDB's general log: from the statement that locks the row to the COMMIT. It includes what the conductor does
-meanwhile, and this machine's other load; it does not include the flush of the log at the commit, of which one serves
-all transactions that wait for it.
+from MariaDB's general log: from the statement after the one that locks the row, which had to wait for it, to the
+COMMIT. It includes what the conductor does meanwhile, and its waits for a processor. It does not include the flush of
+the log at the commit, of which one serves all transactions that wait for it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ CREATES_BY = (1, 8, 64)  # clients: the more come at once, the more share a tran
 #: A row that many requests lock -> the statement that locks it.
 LOCKED = {"a project's quota": re.compile(r"^UPDATE quota_locks SET turns"),
           "a host's resources": re.compile(r"^UPDATE resource_providers SET generation")}
-_SERVERS = {"a project's quota": re.compile(r"^INSERT INTO ledger .* VALUES (.*)"),
-            "a host's resources": re.compile(r"^(?:INSERT INTO allocations|DELETE FROM allocations)(.*)")}
-_UUID = re.compile(r"'[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}'")
+_UUID = r"'([0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})'"
+#: Row -> the statement that names the servers, and where in it.
+_NAMED = {"a project's quota": (re.compile(r"^INSERT INTO ledger "), re.compile(rf"\({_UUID}")),
+          "a host's resources": (re.compile(r"^(INSERT INTO|DELETE FROM) allocations"), re.compile(_UUID))}
 
 
 class Held(NamedTuple):
@@ -44,18 +45,13 @@ class Held(NamedTuple):
 
 def pinned(cloud: Cloud, count: int) -> None:
     """Let all processes of the cloud, and this one, run on so many processors."""
-    cpus = set(sorted(os.sched_getaffinity(0) | _allowed())[:count])
+    cpus = set(range(count))
     for pid in [os.getpid(), *(pid for pids in processes(cloud).values() for pid in pids)]:
         for task in Path(f"/proc/{pid}/task").iterdir():
             try:
                 os.sched_setaffinity(int(task.name), cpus)
             except ProcessLookupError:  # a thread that has ended
                 continue
-
-
-def _allowed() -> set[int]:
-    """Return the processors of this machine."""
-    return set(range(os.cpu_count() or 1))
 
 
 def rates(cloud: Cloud, say: Callable[[str], None], seconds: float) -> None:
@@ -133,21 +129,36 @@ def _logged(connection: Any, work: Callable[[], object]) -> list[Held]:
         return list(held(cursor.fetchall()))
 
 
+class _Transaction:
+    """A transaction of the log. ``locked``: row -> since when, None: with the next statement."""
+
+    def __init__(self) -> None:
+        self.locked: dict[str, datetime.datetime | None] = {}
+        self.servers: dict[str, set[str]] = {}
+
+    def run(self, at: datetime.datetime, statement: str) -> None:
+        self.locked = {row: since or at for row, since in self.locked.items()}
+        for row, locking in LOCKED.items():
+            if locking.match(statement):
+                self.locked.setdefault(row, None)
+            naming, uuid = _NAMED[row]
+            if naming.match(statement):
+                self.servers.setdefault(row, set()).update(uuid.findall(statement))
+
+    def end(self, at: datetime.datetime) -> Iterator[Held]:
+        for row, since in self.locked.items():
+            if servers := self.servers.get(row):
+                yield Held(row, (at - (since or at)).total_seconds() * 1000, len(servers))
+
+
 def held(log: Iterable[tuple[int, datetime.datetime, bytes]]) -> Iterator[Held]:
     """Yield the transactions of a log that lock common rows: (thread, time, statement) in the order of time."""
-    open_: dict[int, dict[str, datetime.datetime]] = {}
-    served: dict[int, dict[str, set[str]]] = {}
+    open_: dict[int, _Transaction] = {}
     for thread, at, argument in log:
         statement = " ".join((argument.decode() if isinstance(argument, bytes) else argument).split())
         if statement == "BEGIN":
-            open_[thread], served[thread] = {}, {}
+            open_[thread] = _Transaction()
         elif statement in ("COMMIT", "ROLLBACK"):
-            for row, since in open_.pop(thread, {}).items():
-                if servers := served[thread].get(row):
-                    yield Held(row, (at - since).total_seconds() * 1000, len(servers))
+            yield from open_.pop(thread, _Transaction()).end(at)
         elif thread in open_:
-            for row in LOCKED:
-                if LOCKED[row].match(statement):
-                    open_[thread].setdefault(row, at)
-                if named := _SERVERS[row].match(statement):
-                    served[thread].setdefault(row, set()).update(_UUID.findall(named[1]))
+            open_[thread].run(at, statement)

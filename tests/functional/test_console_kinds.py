@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.db.models import cell as tables
-from nova.db.schema import migrate
 from nova.db.server import consoles, servers, states
 from nova.db.sql.engine import Database
 from nova.model.guest.consoles import ConsoleAddress, token_hash

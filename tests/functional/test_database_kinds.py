@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

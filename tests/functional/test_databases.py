@@ -127,8 +127,8 @@ def test_begin_when_it_is_asked_many_times_at_once_then_it_begins_once(cell: Dat
 
 def test_take_over_when_many_runners_want_an_orphan_then_one_gets_it(cell: Database) -> None:
     [uuid] = add_servers(cell, server_row(launched_at=BORN))
-    entry, *_ = cell.transact(lambda tx: states.begin(tx, states.Begin(ACTIONS["stop"], uuid, {}, "req-2", "joe", "demo",
-                                                                      1, "")))
+    wanted = states.Begin(ACTIONS["stop"], uuid, {}, "req-2", "joe", "demo", 1, "")
+    entry, *_ = cell.transact(lambda tx: states.begin(tx, wanted))
     answers = together([lambda runner=runner: cell.transact(lambda tx: states.take_over(tx, entry, runner))
                         for runner in range(100, 100 + WRITERS)])
     assert sum(isinstance(answer, states.Entry) for answer in answers) == 1

@@ -30,7 +30,7 @@ class Requested(NamedTuple):
 
 
 class Started(NamedTuple):
-    """An action that was started. ``server``: its server's row, if nothing but the start has changed it since."""
+    """An action that was started. ``server``: its server's row, if only the start has changed it since."""
 
     entry: states.Entry
     server: ServerRow | None = None

@@ -13,7 +13,7 @@ from nova.conductor.quota import quota
 from nova.conductor.steps import moves
 from nova.db.host import services
 from nova.db.quota import ledger
-from nova.db.server import migrations, servers, states
+from nova.db.server import migrations, operation_arguments, servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
 from nova.model.flavor.flavors import Flavor
@@ -95,7 +95,7 @@ def _write(deps: Deps, tx: Connection, plan: MovePlan) -> states.Entry:
     known = {**base(deps, row), "metadata": metadata.get(plan.uuid, {}), "vm_state": row.vm_state}
     move = moves.uuid_of(plan.uuid, entry.id, deps.cell_uuid)
     arguments = plan.asks(**{"exclude": (row.host,), **plan.asked, **known, "move": move})
-    entry = states.argue(tx, entry, builtins(arguments))
+    entry = operation_arguments.argue(tx, entry, builtins(arguments))
     if plan.row:
         servers.update(tx, plan.uuid, plan.row)
     migrations.insert(tx, NewMigration(

@@ -20,7 +20,7 @@ from nova.conductor.steps.moves import EndOfResize, MoveArguments, MoveStep, ask
 from nova.conductor.steps.placement import cleanup_hosts
 from nova.db.host import services
 from nova.db.quota import ledger
-from nova.db.server import migrations, servers, states
+from nova.db.server import migrations, operation_arguments, servers, states
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection
 from nova.model.server import migrations as status
@@ -45,7 +45,7 @@ def ending(deps: Deps, tx: Connection, entry: states.Entry) -> states.Entry:
     metadata, _tags = servers.children(tx, [row.uuid])
     ran = VmState.ACTIVE if row.power_state == PowerState.RUNNING else VmState.STOPPED
     zone = zones.of_hosts(deps, [move.source_compute]).get(move.source_compute)
-    return states.argue(tx, entry, builtins(EndOfResize(**{
+    return operation_arguments.argue(tx, entry, builtins(EndOfResize(**{
         **base(deps, row), "move": move.uuid, "source": move.source_compute, "source_node": move.source_node or "",
         "source_zone": zone or deps.settings.default_availability_zone, "old_flavor": move.old_flavor,
         "destination": row.host, "destination_node": row.node or "", "metadata": metadata.get(row.uuid, {}),

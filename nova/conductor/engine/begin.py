@@ -11,7 +11,7 @@ from nova import context, errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
 from nova.db import volumes
-from nova.db.server import servers, states
+from nova.db.server import operation_arguments, servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
 from nova.db.volumes import TO_ATTACH, TO_DETACH, Cleanup
@@ -66,7 +66,7 @@ def _admitted(deps: Deps, tx: Connection, one: WantedAction, begun: states.Begun
             if old.action in INTERRUPTED]
     volumes.drop_cleanups(tx, [each._replace(kind=TO_ATTACH) for each in left])  # only the newer cleanup counts
     volumes.add_cleanups(tx, left)
-    return begun._replace(entry=states.remember(tx, entry, overtaken)) if overtaken else begun
+    return begun._replace(entry=operation_arguments.remember(tx, entry, overtaken)) if overtaken else begun
 
 
 def check_arrived(deps: Deps, action: str, server: ServerRow, overtaken: Sequence[states.Entry]) -> None:

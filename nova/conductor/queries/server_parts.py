@@ -12,7 +12,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import ResetState
 from nova.db.placement import claims
 from nova.db.quota import ledger
-from nova.db.server import migrations, server_tags, servers, states
+from nova.db.server import migrations, operation_arguments, server_tags, servers, states
 from nova.db.sql.engine import Connection
 from nova.model.base import utcnow
 from nova.model.numa.topology import TopologyClaim
@@ -111,7 +111,7 @@ class ServerParts:
                 runner_id=self.deps.journal.runner_id, step=""))
             check_arrived(self.deps, "reset_state", server, overtaken)
             if overtaken:
-                entry = states.remember(tx, entry, overtaken)
+                entry = operation_arguments.remember(tx, entry, overtaken)
                 migrations.end_open(tx, reset.uuid, ERROR, with_finished=False)
             states.finish(tx, [states.StateChange([entry], {"vm_state": VmState(reset.state).value})], "success")
             return entry if any(old.action == "resize" for old in overtaken) else None

@@ -24,7 +24,7 @@ from nova.db.models.cell import (
     volume_holders,
 )
 from nova.db.server.server_row import ServerRow
-from nova.db.sql.row_text import Rows
+from nova.db.sql.row_text import TextRows
 from nova.db.sql.statements import delete_keys, insert_all
 from nova.db.sql.types import AnyRow, Columns, later, utc_now
 from nova.model.base import Scope, Time
@@ -95,7 +95,7 @@ class DetailRow(NamedTuple):
 #: Columns that are fields of ServerDetail unchanged; :func:`detail` derives the others.
 _PLAIN = DetailRow._fields[:DetailRow._fields.index("deleted")]
 _OF_SERVER = DetailRow._fields[:DetailRow._fields.index("host_disabled")]
-DETAILS = Rows(DetailRow, [*[servers.c[name] for name in _OF_SERVER], *_HOSTS])
+DETAILS = TextRows(DetailRow, [*[servers.c[name] for name in _OF_SERVER], *_HOSTS])
 
 
 @functools.cache
@@ -108,7 +108,7 @@ def details() -> sa.Select[str]:
 
 #: Statements that are built once; ``uuids`` and similar parameters are bound at execution.
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-SERVER_ROWS = Rows(ServerRow, [servers.c[name] for name in ServerRow.__struct_fields__])
+SERVER_ROWS = TextRows(ServerRow, [servers.c[name] for name in ServerRow.__struct_fields__])
 _ROWS = sa.select(SERVER_ROWS.text).where(servers.c.uuid.in_(_UUIDS))
 _LIVE_ROWS = _ROWS.where(servers.c.deleted == 0)
 _EPOCHS = sa.select(servers.c.uuid, servers.c.epoch).where(servers.c.uuid.in_(_UUIDS), servers.c.deleted == 0)

@@ -15,7 +15,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
 
 from nova import decoding
-from nova.db.sql.types import AnyColumn, AnyRow, Ident, Json
+from nova.db.sql.types import Ident, Json
 
 R = TypeVar("R")
 Encode = Callable[[str], str]  # a value's SQL -> the SQL of its JSON
@@ -34,7 +34,7 @@ class RowText(FunctionElement[str]):
 
 #: The JSON of a value on MariaDB, by the type of its column. NULL stays NULL. The server's own JSON_ARRAY takes twice
 #: the time of these, and quotes JSON texts.
-_MARIADB: tuple[tuple[type[sa.types.TypeEngine[AnyColumn]], Encode], ...] = (
+_MARIADB: tuple[tuple[type, Encode], ...] = (
     (Json, _same),
     (sa.Boolean, lambda value: f"IF({value}, 'true', IF({value} IS NULL, NULL, 'false'))"),
     (sa.Integer, _same),
@@ -48,7 +48,7 @@ _SQLITE = ((Json, lambda value: f"json({value})"),
            (sa.Boolean, lambda value: f"json(CASE WHEN {value} THEN 'true' WHEN NOT {value} THEN 'false' END)"))
 
 
-def _encoded(element: RowText, compiler: SQLCompiler, table: Sequence[tuple[type[AnyColumn], Encode]],
+def _encoded(element: RowText, compiler: SQLCompiler, table: Sequence[tuple[type, Encode]],
              otherwise: Encode | None, **kw: object) -> list[str]:
     """Return the SQL of each column's JSON. Raises TypeError for a type that has none."""
     found = []
@@ -76,19 +76,19 @@ def _sqlite(element: RowText, compiler: SQLCompiler, **kw: object) -> str:
     return f"json_array({', '.join(_encoded(element, compiler, _SQLITE, _same, **kw))})"
 
 
-class Rows(Generic[R]):
+class TextRows(Generic[R]):
     """Rows of a type: ``kind`` is a NamedTuple, or a Struct that is ``array_like``, with a field for each column.
 
-        rows = Rows(Flavor, [flavors.c.id, flavors.c.name])
+        rows = TextRows(Flavor, [flavors.c.id, flavors.c.name])
         rows.of(tx.execute(sa.select(rows.text).where(...)))
     """
 
-    def __init__(self, kind: type[R], columns: Sequence[sa.ColumnElement[AnyColumn]]) -> None:
+    def __init__(self, kind: type[R], columns: Sequence[sa.ColumnElement[object]]) -> None:
         self.text = RowText(*columns)
         #: Returns the value of a row's text. Raises msgspec.ValidationError if a column does not match its field.
         self.value: Callable[[str], R] = decoding.json_decoder(kind)
 
-    def of(self, found: Iterable[AnyRow]) -> list[R]:
+    def of(self, found: Iterable[sa.Row[str]]) -> list[R]:
         """Return the values of a statement's rows, which are only ``text``."""
         value = self.value
         return [value(text) for text, in found]

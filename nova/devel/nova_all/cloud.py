@@ -147,7 +147,7 @@ class WholeCloud:
 
     def _start_late(self, consoles: Mapping[str, console_proxy.ProxyParts]) -> None:
         """Start the parts whose clients wait, because their sockets listen already, for the fraction of a second that
-        these parts take to start. One that cannot start is missing; the cloud continues without it."""
+        these parts take to start. If one of them cannot start, the cloud continues without it."""
         makes: list[Callable[[], CloudPart]] = [
             lambda: _Ec2(self), lambda: Cert(self.options, 0, prepares=False),
             lambda: objectstore.ObjectStoreDaemon(self.options, self.doors.s3),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
 
 START_S = 30.0  # timeout of a request to an application that starts
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from nova import errors
 from nova.db.models import cell as tables
 from nova.db.operation import runners
-from nova.db.server import states
+from nova.db.server import operation_arguments, states
 from nova.db.server.states import StateChange
 from nova.db.sql.engine import Database
 from nova.model.server.servers import ServerMemo
@@ -80,7 +80,7 @@ def test_begin_when_a_delete_failed_then_the_next_one_knows_its_hosts(cell):
         arguments=first.arguments)))
     cell.transact(lambda tx: states.finish(tx, [StateChange([first], {"vm_state": "error"})], "error"))
     entry, overtaken = begin(cell, uuid, "delete")
-    kept = cell.transact(lambda tx: states.remember(tx, entry, overtaken))
+    kept = cell.transact(lambda tx: operation_arguments.remember(tx, entry, overtaken))
     assert kept.arguments["hosts"] == ["host4", "host3"]
 
 
@@ -120,7 +120,7 @@ def test_begin_when_delete_overtakes_then_what_was_open_is_closed_and_its_hosts_
     second, overtaken = begin(cell, uuid, "delete")
     assert [one.id for one in overtaken] == [first.id]
     assert operation(cell, first).outcome == "overtaken"
-    remembered = cell.transact(lambda tx: states.remember(tx, second, overtaken))
+    remembered = cell.transact(lambda tx: operation_arguments.remember(tx, second, overtaken))
     assert remembered.arguments["hosts"] == ["h1", "h2"] == operation(cell, second).arguments["hosts"]
 
 

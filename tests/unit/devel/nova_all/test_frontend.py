@@ -21,7 +21,8 @@ def test_request_when_its_application_still_starts_then_answered_once_it_serves(
     front, starting = ApiFrontend(), StartingApplication()
     front.below["services"] = starting
     answers: list[webob.Response] = []
-    waiting = threading.Thread(target=lambda: answers.append(webob.Request.blank("/services/Cloud").get_response(front)))
+    request = webob.Request.blank("/services/Cloud")
+    waiting = threading.Thread(target=lambda: answers.append(request.get_response(front)))
     waiting.start()
     waiting.join(0.05)
     assert answers == []
