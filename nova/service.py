@@ -155,6 +155,7 @@ class _Process(NamedTuple):
         from nova import metrics
 
         dog, looked = Watchdog(), time.monotonic()
+        released = looked
         health_checks = self.watch.health.health_checks
         assert health_checks is not None
         while not signals.stop:
@@ -175,6 +176,9 @@ class _Process(NamedTuple):
                 if why := health_checks.why_not_receiving():
                     LOG.error("%s exits to be restarted: %s", self.binary, why)
                     return 1
+            if time.monotonic() - released > memory.RELEASE_S:
+                released = time.monotonic()
+                memory.release()
         return 0
 
 

@@ -19,7 +19,7 @@ begin_start()
 
 from nova import concurrency, configuration, errors, logs  # noqa: E402
 from nova.cmd import common  # noqa: E402
-from nova.devel.nova_all import console_pages, fixed_ids, memory, own_options, plan, settings, summary  # noqa: E402
+from nova.devel.nova_all import console_pages, fixed_ids, own_options, plan, settings, summary  # noqa: E402
 from nova.devel.nova_all.state_directory import StateDirectory  # noqa: E402
 
 BINARY = "nova-all"
@@ -32,7 +32,6 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)
     os.umask(0o077)  # only its user may access its files
-    memory.few_arenas()
     try:
         home = StateDirectory(wanted.state)
     except errors.NovaError as error:

@@ -3,6 +3,7 @@
     python -m tests.bench [--quick] [reads|load|boots|actions|drain|daemons|singles ...]
     python -m tests.bench profile create|delete|show|list [--out FOLDER]
     python -m tests.bench cores
+    python -m tests.bench memory [--operations N]
     python -m tests.bench --compare
 
 Counts are of MariaDB's and RabbitMQ's own counters. Times are for comparing within one run: machines are noisy.
@@ -23,7 +24,7 @@ from pathlib import Path
 
 import requests
 
-from tests.bench import actions, calls, cores, load, profile, singles
+from tests.bench import actions, calls, cores, load, memory, profile, singles
 from tests.bench.meters import Meters, children, percentile, pss_mb
 from tests.functional.backends import Backends, wait_until
 from tests.functional.client import Client
@@ -263,6 +264,14 @@ def on_cores(given: argparse.Namespace) -> int:
     return 0
 
 
+def over_operations(operations: int) -> int:
+    """Print a curve of the daemons' memory."""
+    with backing() as (backends, root), \
+            running(Cloud(backends, root / "cloud", Plan(glance=True, options=memory.OPTIONS))) as cloud:
+        memory.say_curve(cloud, say, operations)
+    return 0
+
+
 @contextlib.contextmanager
 def running(cloud: Cloud) -> Iterator[Cloud]:
     try:
@@ -278,16 +287,20 @@ def main() -> int:
     parser.add_argument("--compare", action="store_true", help="compare single requests with the last release: exit "
                         "code 1 if a figure is worse by a fifth")
     parser.add_argument("--record", action="store_true", help="keep the figures of single requests as this release's")
+    parser.add_argument("--operations", type=int, default=memory.OPERATIONS,
+                        help="of the curve of memory (default: %(default)s, some hours)")
     parser.add_argument("--out", type=Path, default=Path("/tmp/nova-profile"), help="the folder of flame graphs")
-    parser.add_argument("what", nargs="*", help=f"of {', '.join(PARTS)}; all when left out. Or: cores; "
+    parser.add_argument("what", nargs="*", help=f"of {', '.join(PARTS)}; all when left out. Or: cores; memory; "
                         f"profile {'|'.join(profile.NAMES)}")
     given = parser.parse_args()
     if given.what[:1] == ["profile"]:
         return profiled(given.what[1:] or profile.NAMES, given.out)
+    if given.what == ["memory"]:
+        return over_operations(given.operations)
     if given.what == ["cores"]:
         return on_cores(given)
     if unknown := set(given.what) - set(PARTS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}, cores, profile")
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}, cores, memory, profile")
     if given.compare or given.record or given.what == ["singles"]:
         return alone(given)
     what = given.what or PARTS

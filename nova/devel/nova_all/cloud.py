@@ -32,7 +32,7 @@ from nova.devel.fake.driver import FakeDriver
 from nova.devel.identity.keystone import FakeKeystone
 from nova.devel.image.glance import FakeGlance
 from nova.devel.network.neutron import FakeNeutron
-from nova.devel.nova_all import hosts, memory
+from nova.devel.nova_all import hosts
 from nova.devel.nova_all.faults import FaultKnobs, Faults, FaultService
 from nova.devel.nova_all.frontend import ApiFrontend, StartingApplication
 from nova.devel.nova_all.network_events import NetworkEvents
@@ -131,7 +131,6 @@ class WholeCloud:
         for make in (*daemons, *([] if self.has_neutron else [NetworkDaemon])):
             self._begin(make(self.options, 0))
         self._begin(self.events)
-        self._begin(memory.MemoryTrimmer())
         self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, ReplayCache()))
         for host in self.hosts.values():
             host.start()
