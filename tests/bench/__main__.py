@@ -300,7 +300,8 @@ def main() -> int:
     if given.what == ["cores"]:
         return on_cores(given)
     if unknown := set(given.what) - set(PARTS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}, cores, memory, profile")
+        known = ", ".join((*PARTS, "cores", "memory", "profile"))
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {known}")
     if given.compare or given.record or given.what == ["singles"]:
         return alone(given)
     what = given.what or PARTS

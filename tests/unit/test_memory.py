@@ -12,7 +12,6 @@ import pytest
 
 from nova import memory
 
-
 #: Threads that each hold memory of the C library's; then the number of its arenas, as it tells itself.
 SCRIPT = """
 import ctypes, sys, threading

@@ -13,6 +13,7 @@ from nova import errors
 from nova.db.host import reports
 from nova.db.models.api import allocations, inventories, ledger, providers
 from nova.db.models.cell import nodes, servers, services
+from nova.db.sql.row_text import TextRows
 from nova.db.sql.types import utc_now
 from nova.model.base import Time
 from nova.model.flavor.flavors import Flavor
@@ -194,7 +195,14 @@ class NodeRow(NamedTuple):
     updated_at: Time | None
     release: str
     service_version: int
-    clock: Time | str
+    clock: Time
+
+
+_NODES = TextRows(NodeRow, [
+    nodes.c.id, nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts, services.c.id, services.c.uuid,
+    services.c.binary, services.c.topic, services.c.disabled, services.c.disabled_reason, services.c.forced_down,
+    services.c.last_seen_at, services.c.created_at, services.c.updated_at, services.c.release, services.c.version,
+    utc_now()])
 
 
 class ServerOnHost(NamedTuple):
@@ -217,11 +225,7 @@ class PromisedServer(NamedTuple):
 def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[NodeRow]:
     """Return nodes with their hosts' compute services, by id."""
     query = (
-        sa.select(nodes.c.id, nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts,
-                  services.c.id.label("service_id"), services.c.uuid.label("service_uuid"), services.c.binary,
-                  services.c.topic, services.c.disabled, services.c.disabled_reason, services.c.forced_down,
-                  services.c.last_seen_at, services.c.created_at, services.c.updated_at, services.c.release,
-                  services.c.version.label("service_version"), utc_now().label("clock"))
+        sa.select(_NODES.text)
         .join_from(nodes, services, sa.and_(services.c.host == nodes.c.host, services.c.binary == "nova-compute",
                                             services.c.deleted == 0))
         .order_by(nodes.c.id).limit(wanted.limit))
@@ -232,7 +236,7 @@ def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[NodeRow]:
         query = query.where(sa.func.replace(nodes.c.name, wanted.name_part, "") != nodes.c.name)
     if wanted.after is not None:
         query = query.where(nodes.c.id > wanted.after)
-    return list(map(NodeRow._make, tx.execute(query)))
+    return _NODES.of(tx.execute(query))
 
 
 def has_provider(row: NodeRow, found: Mapping[str, NodeProviderRow]) -> bool:

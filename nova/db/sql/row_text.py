@@ -15,7 +15,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
 
 from nova import decoding
-from nova.db.sql.types import Ident, Json
+from nova.db.sql.types import Ident, Json, utc_now
 
 R = TypeVar("R")
 Encode = Callable[[str], str]  # a value's SQL -> the SQL of its JSON
@@ -83,7 +83,7 @@ class TextRows(Generic[R]):
         rows.of(tx.execute(sa.select(rows.text).where(...)))
     """
 
-    def __init__(self, kind: type[R], columns: Sequence[sa.ColumnElement[object]]) -> None:
+    def __init__(self, kind: type[R], columns: Sequence[sa.ColumnElement[object] | utc_now]) -> None:
         self.text = RowText(*columns)
         #: Returns the value of a row's text. Raises msgspec.ValidationError if a column does not match its field.
         self.value: Callable[[str], R] = decoding.json_decoder(kind)
