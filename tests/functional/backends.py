@@ -244,9 +244,11 @@ def daemon_url(url: str, user: str) -> str:
 
 
 class MariaDB:
+    """``more``: options of the server."""
+
     scheme = "mysql+pymysql"
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, more: Sequence[str] = ()) -> None:
         server = program("mariadb-server", "mariadbd", "/usr/sbin/mariadbd")
         install = program("mariadb-server", "mariadb-install-db")
         owner = _account("mysql")
@@ -260,7 +262,7 @@ class MariaDB:
             [server, *common, f"--socket={folder}/sock", f"--pid-file={folder}/pid", "--bind-address=127.0.0.1",
              f"--port={self.port}", f"--init-file={folder}/setup.sql", "--skip-name-resolve", "--skip-log-bin",
              "--max-connections=500", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M",
-             "--innodb-doublewrite=0", "--performance-schema=off"], folder / "log", user=owner, cwd=folder)
+             "--innodb-doublewrite=0", "--performance-schema=off", *more], folder / "log", user=owner, cwd=folder)
         wait_until("MariaDB answers", self._answers, START_S)
 
     def _connect(self) -> Any:

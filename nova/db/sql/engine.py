@@ -21,6 +21,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from nova import errors, failures, metrics
+from nova.db.sql import opportunistic_tls
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -267,6 +268,7 @@ def _make(url: str, options: Mapping[str, int], impatient: bool = False) -> Engi
         return engine
     engine = sa.create_engine(url, pool_timeout=60, pool_use_lifo=True,
                               connect_args={**_patience(url, impatient), **_conversions(url)}, **always, **options)
+    opportunistic_tls.arrange(engine)
     _configure_server(engine)
     return engine
 
