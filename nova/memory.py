@@ -55,7 +55,7 @@ def settle() -> None:
 
 
 def release() -> bool:
-    """Return free memory to the operating system, also what is free between used parts. Returns False if there was
+    """Return free memory to the operating system, also free pages between used ones. Returns False if there was
     none, or for C libraries other than glibc."""
     give = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return give is not None and bool(give(0))

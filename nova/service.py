@@ -47,6 +47,7 @@ def run(conf: Options, binary: str, make: Callable[[int], DaemonService], worker
     process = _Process(conf, binary, make, _watched(conf, binary, workers))
     code = process.work(0) if workers == 1 else _Parent(process, workers).run()
     counting.remove_folder()
+    logging.raiseExceptions = False  # threads of an interrupted start may still log
     logging.shutdown()
     at_end()
     sys.stdout.flush()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from nova.console.access import AccessSettings
     from nova.console.app import App
+    from nova.console.sessions import SessionTotal
     from nova.legacy.xvp import Application
 
 LOG = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ def main(binary: str) -> int:
     from nova import service
     from nova.conf import proxies
     from nova.console.kinds import KINDS
+    from nova.console.sessions import SessionTotal
 
     kind = KINDS[binary]
     options = configuration.read(binary, configuration.beside(sys.argv[1:], binary),
@@ -69,8 +71,9 @@ def main(binary: str) -> int:
         socks = [bind(options, one) for one in served]
     more_files(options.console.max_sessions * sum(one.channels for one in served))
     common.preload((*common.BUS, "nova.console.app"))
+    total = SessionTotal()
     return service.run(options, binary, lambda _index: ProxyProcess(
-        [Proxy(options, part, sock) for part, sock in zip(parts, socks, strict=True)]))
+        [Proxy(options, part, sock, total) for part, sock in zip(parts, socks, strict=True)]))
 
 
 class ProxyParts:
@@ -197,7 +200,8 @@ class ProxyProcess:
 class Proxy:
     """A proxy for one kind of console."""
 
-    def __init__(self, options: Options, parts: ProxyParts, sock: socket.socket) -> None:
+    def __init__(self, options: Options, parts: ProxyParts, sock: socket.socket, total: SessionTotal | None = None
+                 ) -> None:
         from nova.console import access, sessions
         from nova.legacy import xvp
         from nova.rpc.buses import control_bus
@@ -208,7 +212,8 @@ class Proxy:
         kind = parts.kind
         self.options, self.parts, self.sock = options, parts, sock
         self.bus = control_bus(options, options.host, timeout_s=CHECK_S)
-        self.sessions = sessions.Sessions(sessions.SessionLimits.of(options.console, kind.channels), kind.exclusive)
+        self.sessions = sessions.Sessions(sessions.SessionLimits.of(options.console, kind.channels), kind.exclusive,
+                                          total=total)
         checks = cast(ConsoleCheckRPC, NarrowClient(self.bus, ConsoleCheckRPC))
         self.access = access.ConsoleAccess(kind, checks, self.sessions, settings(options, kind),
                                            xvp.STEPS if parts.raw else None)

@@ -66,12 +66,29 @@ WORDS = {
 }
 
 
-class Sessions:
-    """The registry of sessions. ``tell``: receives status messages, for sd_notify(3)."""
+class SessionTotal:
+    """The number of open sessions of all proxies in this process, for the metric and the status."""
 
-    def __init__(self, limits: SessionLimits, exclusive: bool = False,
-                        tell: Callable[[str], None] = systemd.notify) -> None:
+    def __init__(self) -> None:
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def change(self, by: int) -> int:
+        """Count sessions in, or out for a negative number; return how many are open."""
+        with self._lock:
+            self._count += by
+            metrics.CONSOLE_SESSIONS.set(self._count)
+            return self._count
+
+
+class Sessions:
+    """The registry of sessions. ``tell``: receives status messages, for sd_notify(3). ``total``: shared by the proxies
+    of a process."""
+
+    def __init__(self, limits: SessionLimits, exclusive: bool = False, tell: Callable[[str], None] = systemd.notify,
+                 total: SessionTotal | None = None) -> None:
         self.limits, self.exclusive, self.tell = limits, exclusive, tell
+        self._total = total or SessionTotal()
         self.draining = False
         self._open: set[Session] = set()
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -95,24 +112,22 @@ class Sessions:
             self._check(session, older)
             self._open.add(session)
             self._counts.update(session.counted())
-            count = len(self._open)
-        metrics.CONSOLE_SESSIONS.set(count)
         for other in older:
             other.control.end(ELSEWHERE, OPENED_ELSEWHERE)
-        self._report(count)
+        self._report(self._total.change(1))
 
     def leave(self, session: Session) -> int:
         """Count a session out, and return the number of remaining ones. Idempotent."""
         with self._lock:
-            if session in self._open:
+            left = session in self._open
+            if left:
                 self._open.discard(session)
                 self._counts.subtract(session.counted())
                 for key in session.counted():
                     if not self._counts[key]:
                         del self._counts[key]
             count = len(self._open)
-        metrics.CONSOLE_SESSIONS.set(count)
-        self._report(count)
+        self._report(self._total.change(-1 if left else 0))
         return count
 
     def drain(self, seconds: float) -> None:
@@ -121,7 +136,7 @@ class Sessions:
         self.draining = True
         if self._open:
             LOG.info("%d connections to consoles are open; waiting at most %.0f s for them", len(self._open), seconds)
-            self._report(len(self._open))
+            self._report(self._total.change(0))
         self._wait(seconds)
         with self._lock:
             rest = list(self._open)

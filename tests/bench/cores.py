@@ -158,7 +158,9 @@ def held(log: Iterable[tuple[int, datetime.datetime, bytes]]) -> Iterator[Held]:
         statement = " ".join((argument.decode() if isinstance(argument, bytes) else argument).split())
         if statement == "BEGIN":
             open_[thread] = _Transaction()
-        elif statement in ("COMMIT", "ROLLBACK"):
+        elif statement == "COMMIT":
             yield from open_.pop(thread, _Transaction()).end(at)
+        elif statement == "ROLLBACK":  # it is repeated
+            open_.pop(thread, None)
         elif thread in open_:
             open_[thread].run(at, statement)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import ssl
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,16 +19,16 @@ CONNECTIONS = 3
 
 
 @pytest.fixture(scope="module", params=["offered", "not offered"])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MariaDB, bool]]:
-    root, offered = tmp_path_factory.mktemp("mariadb"), request.param == "offered"
-    for folder in (root, *root.parents[:2]):
-        folder.chmod(0o755)
+def server(request: pytest.FixtureRequest) -> Iterator[tuple[MariaDB, bool]]:
+    root, offered = Path(tempfile.mkdtemp(prefix="nova-mariadb-")), request.param == "offered"
+    root.chmod(0o755)  # for the database's user
     try:
         made = MariaDB(root, _with_tls(root) if offered else ["--skip-ssl"])
     except Absent as absent:
         pytest.skip(f"needs the Debian package {absent}")
     yield made, offered
     made.close()
+    shutil.rmtree(root, ignore_errors=True)
 
 
 def _with_tls(root: Path) -> list[str]:

@@ -35,4 +35,10 @@ def test_held_when_transactions_interleave_then_each_is_its_own() -> None:
 
 def test_held_when_no_server_is_named_then_nothing_is_counted() -> None:
     assert log((1, 0, "UPDATE quota_locks SET turns=(1)"), (1, 1, "BEGIN"), (1, 2, "UPDATE quota_locks SET turns=(1)"),
-               (1, 3, "ROLLBACK"), (1, 4, "COMMIT")) == []
+               (1, 3, "COMMIT"), (1, 4, "COMMIT")) == []
+
+
+def test_held_when_a_transaction_is_rolled_back_then_only_its_repetition_counts() -> None:
+    once = ((1, 0, "BEGIN"), (1, 1, "UPDATE quota_locks SET turns=(1)"), (1, 2, OPEN))
+    again = [(thread, ms + 10, text) for thread, ms, text in once]
+    assert log(*once, (1, 3, "ROLLBACK"), *again, (1, 15, "COMMIT")) == [Held("a project's quota", 3.0, 2)]

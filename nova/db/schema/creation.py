@@ -1,5 +1,5 @@
 """Creation of a schema in one step, without its history: for the databases of a cloud in one process, which starts in a
-second or two. All others are migrated (:mod:`nova.db.schema.migrate`)."""
+second or two and has SQLite. All others are migrated (:mod:`nova.db.schema.migrate`)."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def _create(tx: Connection, schema: str, revision: str) -> None:
     name = version_table(schema)
     versions = sa.Table(name, sa.MetaData(), sa.Column("version_num", sa.String(32), nullable=False),
                         sa.PrimaryKeyConstraint("version_num", name=f"{name}_pkc"))
-    versions.create(tx)
+    versions.create(tx, checkfirst=True)
     tx.execute(sa.insert(versions).values(version_num=revision))

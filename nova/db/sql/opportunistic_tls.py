@@ -2,14 +2,13 @@
 clients, without a check of its certificate.
 
 PyMySQL prepares each such connection with all of the system's certificates, which it does not use: 25 ms of CPU time
-and 4 MB. Here only the first one of an engine is prepared so; it tells what the server offers.
+and 4 MB. Here only the first one of an engine is prepared so. It tells what the server offers, and the others use its
+context.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ssl
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -33,37 +32,31 @@ def arrange(engine: Engine) -> None:
 
 
 class _OfferedTls:
-    """What the server offers. ``offered`` None: not known yet."""
+    """The TLS that the server offers. ``options``: PyMySQL's for it; None: not known yet."""
 
     def __init__(self, engine: Engine) -> None:
-        self.offered: bool | None = None
+        self.options: dict[str, object] | None = None
         event.listen(engine, "do_connect", self._connect)
         event.listen(engine, "connect", self._connected)
 
-    def _connect(self, dialect: sa.Dialect, _record: ConnectionPoolEntry, arguments: tuple[Any, ...],
-                 options: dict[str, Any]) -> DBAPIConnection | None:
+    def _connect(self, dialect: sa.Dialect, _record: ConnectionPoolEntry, arguments: tuple[object, ...],
+                 options: dict[str, object]) -> DBAPIConnection | None:
         """Return a connection as the server is known to want it; None: PyMySQL finds out."""
-        if self.offered is None:
+        if self.options is None:
             return None
-        how = {"ssl": _without_check()} if self.offered else {"ssl_disabled": True}
         with failures.parked(self._refused, on=dialect.loaded_dbapi.OperationalError):
-            return dialect.connect(*arguments, **{**options, **how})
+            return dialect.connect(*arguments, **{**options, **self.options})
         return None
 
     def _refused(self, error: Exception) -> None:
         if error.args[0] not in CHANGED:
             raise error
-        self.offered = None
+        self.options = None
 
     def _connected(self, connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-        if self.offered is None:
+        """Keep the context of the first connection with TLS, for the others."""
+        if self.options is None:
             with contextlib.closing(connection.cursor()) as cursor:
                 cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
                 row = cursor.fetchone()
-            self.offered = bool(row and row[1])
-
-
-def _without_check() -> ssl.SSLContext:
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
-    return made
+            self.options = {"ssl": connection.ctx} if row and row[1] else {"ssl_disabled": True}

@@ -11,7 +11,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast
 
@@ -28,6 +28,7 @@ from nova.cmd.network import NetworkDaemon
 from nova.cmd.scheduler import Scheduler
 from nova.conf._options import Options
 from nova.console import kinds
+from nova.console.sessions import SessionTotal
 from nova.devel.fake.driver import FakeDriver
 from nova.devel.identity.keystone import FakeKeystone
 from nova.devel.image.glance import FakeGlance
@@ -141,22 +142,30 @@ class WholeCloud:
                        if parts.pages.lacks}
         conductor = control_bus(self.options, CONTROLLER).client(ConductorRPC)
         SampleData(self.plan, self.addresses, self.keystone, self.glance, conductor).create(self.is_own_identity)
+        late = self._late_parts(consoles)
+        if self.plan.config_files:  # a wrong option in them refuses the start
+            while late:
+                self._begin(late.pop(0)())
         self.tell(self)
-        self._late = concurrency.spawn(self._start_late, consoles, name="late parts")
+        self._late = concurrency.spawn(self._start_late, late, name="late parts")
 
-    def _start_late(self, consoles: Mapping[str, console_proxy.ProxyParts]) -> None:
-        """Start the parts whose clients wait, because their sockets listen already, for the fraction of a second that
-        these parts take to start. If one of them cannot start, the cloud continues without it."""
-        makes: list[Callable[[], CloudPart]] = [
-            lambda: _Ec2(self), lambda: Cert(self.options, 0, prepares=False),
-            lambda: objectstore.ObjectStoreDaemon(self.options, self.doors.s3),
-            *(functools.partial(console_proxy.Proxy, self.options, parts, self.doors.consoles[program])
-              for program, parts in consoles.items())]
+    def _late_parts(self, consoles: Mapping[str, console_proxy.ProxyParts]) -> list[Callable[[], CloudPart]]:
+        """Return the factories of the parts whose clients can wait for the fraction of a second that these parts take
+        to start: their sockets listen already."""
+        total = SessionTotal()
+        return [lambda: _Ec2(self), lambda: Cert(self.options, 0, prepares=False),
+                lambda: objectstore.ObjectStoreDaemon(self.options, self.doors.s3),
+                *(functools.partial(console_proxy.Proxy, self.options, parts, self.doors.consoles[program], total)
+                  for program, parts in consoles.items())]
+
+    def _start_late(self, makes: Sequence[Callable[[], CloudPart]]) -> None:
+        """Start these parts. If one of them cannot start, the cloud continues without it."""
         for make in makes:
             if self._stopping:
                 return
             with failures.keep_running(LOG, "an optional part of the cloud could not start; it is missing"):
                 self._begin(make())
+        self.ec2.end_start()
 
     def _begin(self, part: CloudPart) -> None:
         part.start()

@@ -21,6 +21,10 @@ class StartingApplication:
         self._application = application
         self._serves.set()
 
+    def end_start(self) -> None:
+        """End the wait of requests, also if the application could not start: they get a 503 response then."""
+        self._serves.set()
+
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         self._serves.wait(START_S)
         return self._application(environ, start_response)

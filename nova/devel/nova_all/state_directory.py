@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 from nova import errors, failures
@@ -15,6 +16,7 @@ from nova.scratch import ScratchDirectory, lock
 
 PREFIX = "nova-all-home-"
 ROOM = 2 ** 30  # bytes that must be free in memory; otherwise the directory is on a disk
+REMOVE_S, AGAIN_S = 2.0, 0.02  # timeout of the removal, and time between its attempts
 IN_MEMORY = Path("/dev/shm")  # Linux's file system in memory
 
 
@@ -77,9 +79,17 @@ class StateDirectory:
     def leave(self) -> None:
         """Release the directory, and remove it if it is temporary. May be called twice."""
         if not self.lasting:
-            shutil.rmtree(self.path, ignore_errors=True)
+            _remove(self.path)
         with contextlib.suppress(OSError):
             os.close(self._lock)
+
+
+def _remove(path: Path) -> None:
+    """Remove a directory in which threads of an interrupted start may still create files."""
+    until = time.monotonic() + REMOVE_S
+    while path.exists() and time.monotonic() < until:
+        shutil.rmtree(path, ignore_errors=True)
+        time.sleep(AGAIN_S)
 
 
 def write(path: Path, text: str) -> None:

@@ -77,6 +77,11 @@ def runs_network(options: Options) -> bool | None:
     return None
 
 
+def with_novncproxy(options: Options) -> tuple[str, ...]:
+    """Return the programs whose work the process of nova-novncproxy does, too."""
+    return tuple(f"nova-{name}" for name in options.console.with_novncproxy)
+
+
 def daemons(options: Options, runner: CommandRunner | None = None) -> Finding:
     """Check that the services of this host run and reach the conductors."""
     wanted = expected(options, runner)
@@ -90,7 +95,8 @@ def daemons(options: Options, runner: CommandRunner | None = None) -> Finding:
     up = {one.binary for one in rows if one.up}
     if wanted.programs is None:
         return _as_before(options.host, rows)
-    known_as = {**REGISTERS_AS, "nova-api": tuple(OF_APIS[api] for api in options.enabled_apis if api in OF_APIS)}
+    known_as = {**REGISTERS_AS, "nova-api": tuple(OF_APIS[api] for api in options.enabled_apis if api in OF_APIS),
+                "nova-novncproxy": ("nova-novncproxy", *with_novncproxy(options))}
     down = {name: [one for one in known_as[name] if one not in up] for name in wanted.programs}
     silent = [name for name in wanted.programs if down[name]]
     if silent:

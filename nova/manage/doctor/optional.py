@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nova.conf._drivers import is_libvirt
 from nova.conf._options import Options
 from nova.console import installed, kinds
-from nova.manage.doctor.daemons import expected
+from nova.manage.doctor.daemons import expected, with_novncproxy
 from nova.manage.doctor.finding import OK, WARN, Finding
 
 
@@ -52,6 +52,8 @@ def optional_parts(options: Options, programs: Collection[str] | None = None) ->
     """Report missing optional packages. ``programs``: the services of this host (default: as configured or as enabled
     in systemd)."""
     here = (expected(options).programs or ()) if programs is None else programs
+    if "nova-novncproxy" in here:
+        here = (*here, *with_novncproxy(options))
     lacks = [words for part in PARTS if part.wanted(options, here) and (words := part.lacks(options))]
     if lacks:
         return Finding(WARN, "; ".join(lacks), "install them if you need them: all services run without them")

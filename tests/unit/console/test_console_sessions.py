@@ -7,9 +7,10 @@ import threading
 import time
 
 import pytest
+from prometheus_client import REGISTRY
 
 from nova.console.codes import ELSEWHERE, GOING_AWAY, POLICY
-from nova.console.sessions import Full, Session, SessionLimits, Sessions
+from nova.console.sessions import Full, Session, SessionLimits, Sessions, SessionTotal
 from nova.model.guest.consoles import ConsoleAddress, ConsoleConnection, ConsoleType
 
 MANY = SessionLimits(100, 100, 100, 100)
@@ -58,6 +59,24 @@ def test_session_when_one_more_than_may_be_then_it_is_refused_until_one_leaves(l
     open_.leave(first)
     open_.enter(third)
     assert len(open_) == 2
+
+
+def test_sessions_when_proxies_share_a_process_then_metric_and_status_are_their_sum() -> None:
+    total, reported = SessionTotal(), list[str]()
+    first, second = (Sessions(MANY, tell=reported.append, total=total) for _ in range(2))
+    mine = [session(f"t{number}") for number in range(3)]
+    for one in mine:
+        first.enter(one)
+    others = session("other")
+    second.enter(others)
+    assert reported[-1] == "STATUS=connections to consoles: 4"
+    second.leave(others)
+    second.leave(others)
+    assert reported[-1] == "STATUS=connections to consoles: 3"
+    assert REGISTRY.get_sample_value("nova_console_sessions") == 3
+    for one in mine:
+        first.leave(one)
+    assert REGISTRY.get_sample_value("nova_console_sessions") == 0
 
 
 def test_sessions_of_others_do_not_count_against_one() -> None:

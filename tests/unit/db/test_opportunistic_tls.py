@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from nova.db.sql import opportunistic_tls
 
 URL = "mysql+pymysql://nova@127.0.0.1:1/cell"
+CONTEXT = object()
 
 
 class FakeServer:
@@ -31,7 +32,7 @@ class FakeServer:
 
 def offered(known: bool | None) -> opportunistic_tls._OfferedTls:
     made = opportunistic_tls._OfferedTls(sa.create_engine(URL))
-    made.offered = known
+    made.options = None if known is None else {"ssl": CONTEXT} if known else {"ssl_disabled": True}
     return made
 
 
@@ -55,14 +56,14 @@ def test_connection_when_the_server_is_known_then_as_it_offers(known: bool, opti
 def test_connection_when_the_server_has_changed_then_the_driver_finds_out_again(code: int) -> None:
     state = offered(True)
     assert connect(state, FakeServer(pymysql.err.OperationalError(code, "refused"))) is None
-    assert state.offered is None
+    assert state.options is None
 
 
 def test_connection_when_the_server_does_not_answer_then_it_is_asked_once() -> None:
     state, server = offered(False), FakeServer(pymysql.err.OperationalError(2003, "refused"))
     with pytest.raises(pymysql.err.OperationalError):
         connect(state, server)
-    assert state.offered is False and len(server.asked) == 1
+    assert state.options == {"ssl_disabled": True} and len(server.asked) == 1
 
 
 @pytest.mark.parametrize("more", ["?ssl_ca=/x.pem", "?read_default_file=/etc/my.cnf", "?ssl_disabled=true"])

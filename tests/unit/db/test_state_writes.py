@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from nova import errors
 from nova.db.models import cell as tables
 from nova.db.operation import runners
-from nova.db.server import operation_arguments, states
+from nova.db.server import operation_arguments, servers, states
 from nova.db.server.states import StateChange
 from nova.db.sql.engine import Database
 from nova.model.server.servers import ServerMemo
@@ -47,6 +47,21 @@ def new_runner(cell: Database, alive: bool = True) -> int:
         cell.transact(lambda tx: tx.execute(sa.update(tables.runners).where(tables.runners.c.id == key)
                                             .values(lease_until=BORN)))
     return key
+
+
+@pytest.mark.parametrize("name", [name for name in ACTIONS if name != "create"])
+def test_begin_when_allowed_then_its_row_is_the_databases(cell: Database, name: str) -> None:
+    wanted = [states.Begin(ACTIONS[name], add(cell, vm_state=vm_state.value, task_state=task), {}, "req-1", "joe",
+                           "demo", 1, "")
+              for vm_state in VmState if vm_state is not VmState.UNKNOWN for task in (None, "deleting", "migrating")]
+    found = [one for first in (wanted[:1], wanted[1:])
+             for one in cell.transact(lambda tx, first=first: states.begin_all(tx, first))]  # type: ignore[misc]
+    begun = {one.server.uuid: one.server for one in found if isinstance(one, states.Begun)}
+    assert begun
+    with cell.reading() as tx:
+        rows = servers.rows_of(tx, list(begun))
+    assert {uuid: msgspec.structs.replace(row, updated_at=None) for uuid, row in begun.items()} == {
+        uuid: msgspec.structs.replace(row, updated_at=None) for uuid, row in rows.items()}
 
 
 @pytest.mark.parametrize("name", ACTIONS)

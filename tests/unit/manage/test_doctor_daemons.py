@@ -168,3 +168,13 @@ def test_connections_when_all_pools_are_counted_then_a_server_that_takes_fewer_f
 
 def test_connections_where_there_is_no_database_url_then_they_are_not_counted() -> None:
     assert doctor.connections(options()).state == doctor.OK
+
+
+def test_daemons_when_novncproxy_serves_another_proxy_then_its_report_is_expected_too(conductor: Conductor) -> None:
+    conductor.rows = (row("nova-novncproxy", up=True),)
+    made = options(host="here", doctor__expected_daemons=["nova-novncproxy"],
+                   console__with_novncproxy=["serialproxy"])
+    found = doctor.daemons(made)
+    assert found.state == doctor.BAD and "nova-novncproxy (as nova-serialproxy)" in found.what
+    conductor.rows += (row("nova-serialproxy", up=True),)
+    assert doctor.daemons(made).state == doctor.OK

@@ -35,6 +35,11 @@ def test_pages_when_a_proxy_runs_here_without_them_then_a_warning_says_what_to_i
     assert "Debian's package novnc" in found.what and "run without them" in found.cure
 
 
+def test_pages_when_novncproxy_serves_another_proxy_then_its_pages_are_looked_for_too(tmp_path: Any) -> None:
+    made = options(web=str(tmp_path / "none"), console__with_novncproxy=["spicehtml5proxy"])
+    assert "nova-spicehtml5proxy: " in optional_parts(made, ("nova-novncproxy",)).what
+
+
 def test_pages_when_no_proxy_runs_here_then_nobody_misses_them(tmp_path: Any) -> None:
     assert optional_parts(options(web=str(tmp_path / "novnc")), ("nova-api",)).state == OK
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import uuid
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +30,24 @@ def test_home_when_no_folder_is_named_then_it_is_private_and_goes_at_the_end(abo
     made.leave()
     made.leave()
     assert list(above.iterdir()) == []
+
+
+def test_home_when_a_start_still_creates_files_then_it_goes_nevertheless(above: Path) -> None:
+    made, ended = StateDirectory(None), threading.Event()
+
+    def create() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            with contextlib.suppress(OSError):
+                (made.path / f"file{number}").write_text("x")
+
+    creating = threading.Thread(target=create)
+    creating.start()
+    made.leave()
+    ended.set()
+    creating.join()
+    assert not made.path.exists()
 
 
 def test_home_when_a_killed_cloud_left_one_then_it_is_removed_and_a_used_one_stays(above: Path) -> None:
