@@ -30,9 +30,11 @@ class QueueFull(oslo_messaging.MessageUndeliverable):
     """The queue holds its maximum of messages or bytes."""
 
 
-def topic_exchange(name: str, passive: bool) -> kombu.Exchange:
-    """Return a durable topic exchange. ``passive``: it is not declared; a missing one is an error."""
-    return kombu.Exchange(name, type="topic", durable=True, passive=passive)
+def topic_exchange(name: str, passive: bool, transient: bool = False) -> kombu.Exchange:
+    """Return a durable topic exchange. ``passive``: it is not declared; a missing one is an error. ``transient``:
+    messages to it are lost if the broker restarts."""
+    return kombu.Exchange(name, type="topic", durable=True, passive=passive,
+                          delivery_mode="transient" if transient else "persistent")
 
 
 class PassivePublisher(impl_rabbit.Connection):
@@ -77,8 +79,12 @@ class PassivePublisher(impl_rabbit.Connection):
     def publish_to(self, name: str, key: str, msg: Mapping[str, object], timeout: float | None = None,
                    retry: int | None = None, at_least_once: bool = True) -> None:
         """Publish a message. Raises oslo_messaging.MessageUndeliverable if the exchange does not exist, has no queue
-        for ``key``, or this user may not write to it. Raises QueueFull."""
-        exchange = topic_exchange(name, passive=True)
+        for ``key``, or this user may not write to it. Raises QueueFull.
+
+        A message with a ``timeout`` is a call, whose caller waits for the reply and repeats it if necessary. The broker
+        does not write it to its disk: with a slow disk, it would pass it on seconds later.
+        """
+        exchange = topic_exchange(name, passive=True, transient=timeout is not None)
         self._ensure_publishing(
             self._publish_bounded, exchange, msg, routing_key=key, timeout=timeout,
             retry=retry, transport_options=oslo_messaging.TransportOptions(at_least_once=at_least_once))

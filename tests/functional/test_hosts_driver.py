@@ -28,6 +28,7 @@ from tests.functional.backends import hosts_url, wait_until
 
 pytestmark = pytest.mark.in_turn(7, 10)
 
+TRANSIENT, PERSISTENT = 1, 2  # delivery modes of AMQP
 SECRETS = {"host1": "1" * 64, "host2": "2" * 64}
 
 
@@ -138,6 +139,21 @@ def test_calls_orders_and_answers_when_each_side_has_its_rights_alone_then_they_
         bus.client(DeskRPC).tell(host)
         assert place.conductor.client(ManRPC).order(host) == f"done by {host}"
     wait_until("casts came", lambda: set(place.desk.told) == set(SECRETS), 5)
+
+
+def test_messages_of_hosts_when_a_reply_is_awaited_then_the_broker_does_not_write_them_to_its_disk(place: Place
+                                                                                                  ) -> None:
+    channel = Raw(hosts_url(place.url)).channel()
+    channel.queue_declare("copies", auto_delete=False)
+    channel.queue_bind("copies", "nova-conductor-host", "calls.host1")
+    client = place.hosts["host1"].client(DeskRPC)
+    client.ask("host1")
+    client.tell("host1")
+
+    modes = [wait_until("a copy is there", lambda: channel.basic_get("copies", no_ack=True), 5
+                        ).properties["delivery_mode"] for _ in range(2)]
+    channel.queue_delete("copies")
+    assert modes == [TRANSIENT, PERSISTENT]
 
 
 def test_queues_when_the_broker_is_a_cluster_then_each_is_a_quorum_queue_and_a_hosts_rights_suffice(
