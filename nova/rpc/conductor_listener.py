@@ -133,7 +133,7 @@ class ConductorListener(amqpdriver.AMQPListener):
         self._hosts: frozenset[str] = frozenset()  # the driver's hosts at the last check
         self._consumers: dict[str, CallsConsumer] = {}
         super().__init__(driver, conn)
-        conn.shortest_wait_s = SETTLE_S
+        conn.set_shortest_wait(SETTLE_S)  # settling is a task of the listener's thread
         self._message_operations_handler = _Tasks(self._keep_consumers)
 
     @property

@@ -38,15 +38,19 @@ def topic_exchange(name: str, passive: bool, transient: bool = False) -> kombu.E
 
 
 class PassivePublisher(impl_rabbit.Connection):
-    """A connection that can publish without declaring exchanges. ``shortest_wait_s``: a wait for messages takes at
-    least as long, if none arrives."""
+    """A connection that can publish without declaring exchanges."""
 
-    shortest_wait_s = WAIT_S
+    _shortest_wait_s = WAIT_S
     _timeout_of: tuple[object, float] | None = None  # the channel and the timeout that were set last
+
+    def set_shortest_wait(self, seconds: float) -> None:
+        """Set the least time of a wait for messages, if none arrives: 5 s by default. It is a method, because an
+        attribute that is set on the library's ConnectionContext does not reach its connection."""
+        self._shortest_wait_s = seconds
 
     def consume(self, timeout: float | None = None) -> None:
         """Wait for a message. Raises the library's Timeout after ``timeout`` seconds, or the shortest wait."""
-        super().consume(None if timeout is None else max(timeout, self.shortest_wait_s))
+        super().consume(None if timeout is None else max(timeout, self._shortest_wait_s))
 
     def ensure(self, method: Callable[[], object], retry: int | None = None, **callbacks: object) -> object:
         """Run the method, with the library's retries. Its first attempt is made without their preparation, for which
@@ -82,7 +86,7 @@ class PassivePublisher(impl_rabbit.Connection):
         for ``key``, or this user may not write to it. Raises QueueFull.
 
         A message with a ``timeout`` is a call, whose caller waits for the reply and repeats it if necessary. The broker
-        does not write it to its disk: with a slow disk, it would pass it on seconds later.
+        confirms it without writing it to its disk.
         """
         exchange = topic_exchange(name, passive=True, transient=timeout is not None)
         self._ensure_publishing(

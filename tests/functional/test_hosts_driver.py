@@ -6,6 +6,7 @@ import itertools
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
 from typing import Any
 
 import kombu
@@ -19,8 +20,10 @@ from nova import context, errors
 from nova.conf import base
 from nova.rpc import codec
 from nova.rpc.bus import Serving
+from nova.rpc.conductor_listener import PREFETCH
 from nova.rpc.hosts_driver import BOUNDS, HostsDriver
 from nova.rpc.interface import Contract, Timeout, call, cast
+from nova.rpc.passive_publishing import WAIT_S
 from nova.rpc.proofs import AuthenticatedMethod, Proofs
 from nova.rpc.transport import HostsBus
 from tests.functional import library_options
@@ -139,6 +142,16 @@ def test_calls_orders_and_answers_when_each_side_has_its_rights_alone_then_they_
         bus.client(DeskRPC).tell(host)
         assert place.conductor.client(ManRPC).order(host) == f"done by {host}"
     wait_until("casts came", lambda: set(place.desk.told) == set(SECRETS), 5)
+
+
+def test_calls_of_a_host_when_more_come_at_once_than_a_conductor_takes_then_none_waits_for_the_next_message(
+        place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = place.hosts["host1"]
+    monkeypatch.setattr(bus, "timeout_s", int(WAIT_S) - 2)
+    asked = bus.client(DeskRPC)
+    with futures.ThreadPoolExecutor(2 * PREFETCH + 1) as pool:  # the last one comes when others are settled
+        answers = list(pool.map(lambda _: asked.ask("host1"), range(2 * PREFETCH + 1)))
+    assert answers == ["answer to host1"] * len(answers)
 
 
 def test_messages_of_hosts_when_a_reply_is_awaited_then_the_broker_does_not_write_them_to_its_disk(place: Place
