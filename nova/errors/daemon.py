@@ -15,6 +15,11 @@ DbSchemaAhead = kinds.Conflict.row("db.schema_ahead",
 DbSyncUnderWay = kinds.Unavailable.row("db.sync_under_way",
     "another sync of the {schema} database has been running for ten minutes: check whether it still runs",
     "Check whether that `nova-manage db sync` still runs; if not, run it again.")
+DamagedRow = kinds.Bug.row("db.damaged_row", "The row with {row} is damaged: {column}: {reason}",
+    "Correct the column in the database, or restore a backup. No release writes such a value.")
+RowTooLong = DamagedRow.row("db.row_too_long",
+    "The database returned NULL for a row of {table}, which is longer than its max_allowed_packet.",
+    "Raise max_allowed_packet in the database server's configuration: 64M is enough.")
 BackupUnreadable = kinds.Invalid.row(
     "db.backup_unreadable", "{path} cannot be read as a backup: {reason}",
     "Use another backup; `nova-manage backup` gives a file its final name only when it is complete.")

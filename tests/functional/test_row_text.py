@@ -5,17 +5,18 @@ from __future__ import annotations
 import datetime
 from typing import Any, NamedTuple
 
-import msgspec
 import pytest
 import sqlalchemy as sa
 
-from nova.db.server import server_lists, servers
+from nova import errors
+from nova.db.server import server_lists, servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Database
 from nova.db.sql.row_text import TextRows
 from nova.db.sql.types import Json, ident, key, long_text, moment, text, utc_now
 from nova.model.base import Time, utcnow
 from nova.model.server.servers import Condition, ServerListQuery
+from nova.model.server.states import ACTIONS
 from tests.fakes.rows import add_servers, new_uuid, server_row
 
 VALUES = sa.Table(
@@ -97,10 +98,34 @@ def test_row_text_when_a_row_is_large_then_whole(cell: Database, table: sa.Table
     assert encoded[0].note == LONGEST and encoded[0].facts == {"a": LONGEST * 20}
 
 
-def test_row_text_when_a_value_does_not_match_then_an_error(cell: Database, table: sa.Table) -> None:
-    add(cell, {"facts": ["no", "object"]})
-    with cell.reading() as tx, pytest.raises(msgspec.ValidationError):
-        ROWS.of(tx.execute(sa.select(ROWS.text)))
+def test_row_text_when_a_value_does_not_match_then_the_error_names_its_row_and_column(cell: Database, table: sa.Table
+                                                                                     ) -> None:
+    add(cell, {"words": ["a"]}, {"words": ["a", 1]})
+    with cell.reading() as tx:
+        found = list(tx.execute(sa.select(ROWS.text).order_by(VALUES.c.id)))
+        damaged = tx.scalar(sa.select(sa.func.max(VALUES.c.id)))
+    with pytest.raises(errors.daemon.DamagedRow) as refused:
+        ROWS.of(found)
+    assert refused.value.message == (f"The row with row_text_values.id = {damaged} is damaged: "
+                                     "row_text_values.words[1]: Expected `str`, got `int`")
+
+
+def test_row_text_when_a_text_is_no_json_or_missing_then_the_error_says_what_to_do() -> None:
+    with pytest.raises(errors.daemon.DamagedRow, match="row_text_values.id = 7 is damaged"):
+        ROWS.value('[7,"x')
+    with pytest.raises(errors.daemon.RowTooLong, match="of row_text_values, which is longer than its max_allowed"):
+        ROWS.value(None)
+
+
+def test_begin_when_the_servers_row_is_damaged_then_the_error_names_it_and_nothing_changes(cell: Database) -> None:
+    [uuid] = add_servers(cell, server_row())
+    row = servers.servers.c
+    begin = states.Begin(ACTIONS["reset_state"], uuid, {}, "req-1", None, None, 1, "")
+    cell.transact(lambda tx: tx.execute(sa.text("UPDATE servers SET flavor = '{}' WHERE uuid = :uuid"), {"uuid": uuid}))
+    with pytest.raises(errors.daemon.DamagedRow, match="servers.flavor: .* missing required field"):
+        cell.transact(lambda tx: states.begin(tx, begin))
+    with cell.reading() as tx:
+        assert tx.scalar(sa.select(row.epoch).where(row.uuid == uuid)) == 1
 
 
 def test_clock_when_in_a_row_text_then_a_time(cell: Database) -> None:

@@ -6,18 +6,23 @@ each they take 6, with the decoding.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
 
-from nova import decoding
+from nova import decoding, errors, failures
 from nova.db.sql.types import Ident, Json, utc_now
 
 R = TypeVar("R")
+#: The column in an error of msgspec, whose paths begin with its index.
+_PLACE = re.compile(r" - at `\$\[(\d+)\](.*)`$")
+_DAMAGED = (msgspec.DecodeError, TypeError)  # a TypeError is of None: the row is longer than max_allowed_packet
 Encode = Callable[[str], str]  # a value's SQL -> the SQL of its JSON
 
 
@@ -85,10 +90,30 @@ class TextRows(Generic[R]):
 
     def __init__(self, kind: type[R], columns: Sequence[sa.ColumnElement[object] | utc_now]) -> None:
         self.text = RowText(*columns)
-        #: Returns the value of a row's text. Raises msgspec.ValidationError if a column does not match its field.
-        self.value: Callable[[str], R] = decoding.json_decoder(kind)
+        self._names = [str(column) for column in columns]
+        self._decode: Callable[[str], R] = decoding.json_decoder(kind)
+
+    def value(self, text: str | None) -> R:
+        """Return the value of one row's text. Raises db.DamagedRow if a column does not match its field,
+        db.RowTooLong."""
+        with failures.replaced(_DAMAGED, lambda error: self._damaged(text, error)):
+            return self._decode(text)  # type: ignore[arg-type]  # None raises
 
     def of(self, found: Iterable[sa.Row[str]]) -> list[R]:
-        """Return the values of a statement's rows, which are only ``text``."""
-        value = self.value
-        return [value(text) for text, in found]
+        """Return the values of a statement's rows, which are only ``text``. Raises as :meth:`value`."""
+        decode, texts = self._decode, [text for text, in found]
+        with failures.replaced(_DAMAGED, lambda error: self._damaged(self._first_damaged(texts), error)):
+            return list(map(decode, texts))
+
+    def _first_damaged(self, texts: Iterable[str]) -> str:
+        return next(text for text in texts if failures.failure_of(self._decode, text))
+
+    def _damaged(self, text: str | None, error: Exception) -> errors.NovaError:
+        """Return the error with the first column and its value, which identify the row, and the damaged column."""
+        if text is None:
+            return errors.daemon.RowTooLong(table=self._names[0].partition(".")[0])
+        place = _PLACE.search(str(error))
+        return errors.daemon.DamagedRow(
+            row=f"{self._names[0]} = {text[1:].split(',', 1)[0]}",
+            column=self._names[int(place[1])] + place[2] if place else "one of its columns",
+            reason=_PLACE.sub("", str(error)))
