@@ -25,8 +25,9 @@ def assemble(monkeypatch: pytest.MonkeyPatch, size: int, hold_s: float = HOLD_S)
             queue.waiting.append(mine)
             if len(queue.waiting) >= size:
                 queue.executions += 1
-                [*others, _last] = queue.next(size, lambda item: 1)
-                mine.batch = [mine, *others]
+                queue.waiting.remove(mine)
+                mine.batch = [mine]
+                queue.fill(mine.batch, size)
         if mine.batch is None and not mine.turn.wait(hold_s):
             self._lose_patience(queue, mine)
         if mine.batch is not None:

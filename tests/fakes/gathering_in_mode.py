@@ -57,6 +57,46 @@ def run() -> None:
     assert not wrong, wrong
     assert max(executions) > CALLERS / 4, executions
     assert not gathering._queues
+    if os.environ["NOVA_CONCURRENCY"] == "eventlet":
+        ready_threads_share()
+        interrupted_leader_hands_over()
+
+
+def ready_threads_share() -> None:
+    """The first of many threads that are ready takes the others' items along."""
+    import threading
+
+    from nova.gathering import Gathering
+
+    executions: list[int] = []
+
+    def act(items: list[int]) -> list[int]:  # without a wait, so that none would share it by chance
+        executions.append(len(items))
+        return items
+    gathering = Gathering("test", act, lambda error: True, most=CALLERS - 1)
+    threads = [threading.Thread(target=gathering, args=(number,)) for number in range(CALLERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(executions) == CALLERS and len(executions) <= CALLERS / 4, executions
+    assert max(executions) < CALLERS, executions
+
+
+def interrupted_leader_hands_over() -> None:
+    """Kill the first of some callers after each number of turns: the others are served in any case."""
+    import eventlet
+
+    from nova.gathering import TURNS, Gathering
+
+    for turns in range(TURNS + 2):
+        gathering: Gathering[int, int] = Gathering("test", lambda items: [-item for item in items], lambda error: True,
+                                                   most=2)
+        leader, *others = [eventlet.spawn(gathering, number) for number in range(4)]
+        for _ in range(turns):
+            eventlet.sleep(0)
+        leader.kill()
+        assert [other.wait() for other in others] == [-1, -2, -3] and not gathering._queues, turns
 
 
 if __name__ == "__main__":

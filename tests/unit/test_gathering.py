@@ -85,7 +85,7 @@ class Work:
         raise AssertionError(f"{count} callers do not wait")
 
 
-def test_call_when_nothing_is_in_progress_then_its_own_thread_executes_it_at_once() -> None:
+def test_call_when_nothing_is_in_progress_then_its_own_thread_executes_it() -> None:
     threads = []
     gathering: Gathering[str, str] = Gathering("test", lambda items: threads.append(threading.current_thread()) or
                                                [item.upper() for item in items], lost)
@@ -114,6 +114,19 @@ def test_calls_when_items_are_heavy_then_fewer_share_an_execution_and_one_that_i
     assert [len("".join(items)) for items in work.executed][0] == 1
     assert all(len("".join(items)) <= 4 or len(items) == 1 for items in work.executed)
     assert len(work.answers) == 6
+
+
+def test_calls_when_an_impatient_one_is_heavy_then_it_takes_no_more_than_fit() -> None:
+    work = Work(patience_s=0.2, most=3)
+    stuck = work.call("a")
+    assert work.entered.wait(TIMEOUT_S)
+    others = [work.call("bbb"), work.call("cc")]
+    for thread in others:
+        thread.join(0.5)
+    work.gate.set()
+    for thread in (stuck, *others):
+        thread.join(TIMEOUT_S)
+    assert sorted(map(tuple, work.executed)) == [("a",), ("bbb",), ("cc",)]
 
 
 def test_calls_when_the_keys_differ_then_neither_waits_for_the_other() -> None:
@@ -185,7 +198,9 @@ def test_calls_when_the_next_executing_thread_was_interrupted_then_the_others_do
     work = Work(patience_s=0.2, kind=Interrupting)
     first = work.call("a")
     assert work.entered.wait(TIMEOUT_S)
-    others = [work.call("b"), work.call("c")]
+    others = [work.call("b")]
+    work.until_waiting(1)
+    others.append(work.call("c"))  # loses its patience later
     for _ in range(1000):
         if "b" in work.answers:
             break
