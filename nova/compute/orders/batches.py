@@ -15,7 +15,7 @@ from nova.compute.host import Host
 from nova.compute.orders.kind import POOLS, Order, OrderKind, OrderT
 from nova.compute.orders.orders import Orders, Ticket, Work
 from nova.compute.orders.outcomes import failure
-from nova.compute.orders.permission import BatchPermission
+from nova.compute.orders.permission import BatchPermission, shared_question
 from nova.model.guest.orders import GuestOrder, Outcome
 from nova.model.server.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -95,13 +95,14 @@ class Batches:
     def __init__(self, execution: Execution, expedite: Callable[[GuestOrder, Work, BatchPermission], None],
                  orders: Orders, conductor: ConductorHostRPC, host: Host, limits: OrderLimits) -> None:
         self._orders, self._conductor, self._host = orders, conductor, host
+        self._may_proceed = shared_question(conductor, host)
         self._execution, self._expedite, self._stopping = execution, expedite, False
         self._pools = {name: concurrency.WorkerPool(getattr(limits, name, 0) or usual, name) for name,
                        usual in POOLS.items()}
 
     def run(self, kind: OrderKind[OrderT], orders: Sequence[OrderT]) -> tuple[Outcome, ...]:
         """Return one outcome for each order, in the same sequence. Never raises: an error becomes an outcome."""
-        permission = BatchPermission(self._conductor, self._host)
+        permission = BatchPermission(self._may_proceed, self._host)
         reporter = Reporter(self._conductor, self._host,
                             {order.server_uuid: order.fence.operation_id for order in orders})
         admitted = [self._admit(kind, order, permission) for order in orders]

@@ -1,12 +1,16 @@
-"""Admission check before a point of no return: asks the conductor once whether all orders of a batch may proceed."""
+"""Admission check before a point of no return: asks the conductor once whether all orders of a batch may proceed.
+Batches that ask at the same time share a call."""
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
+from collections.abc import Callable, Sequence
 
 from nova import concurrency, errors
 from nova.compute.host import Host
+from nova.gathering import Gathering
 from nova.model.guest.orders import Permission
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
@@ -20,12 +24,24 @@ ASK_FOR_S = 20.0  # a broker that restarts is back within this time; after it, t
 ASK_AGAIN_S = 1.0
 
 
+#: Returns the conductor's answer for each server and epoch.
+Ask = Callable[[tuple[Permission, ...]], tuple[Permission, ...]]
+
+
+def shared_question(conductor: ConductorHostRPC, host: Host) -> Ask:
+    """Return the question of this host's batches. A call that fails has failed for all that share it."""
+    def ask(questions: Sequence[tuple[Permission, ...]]) -> list[tuple[Permission, ...]]:
+        answers = iter(conductor.may_proceed(host.name, tuple(itertools.chain(*questions))))
+        return [tuple(itertools.islice(answers, len(question))) for question in questions]
+    return Gathering("may proceed", ask, lambda _error: True, len)
+
+
 class BatchPermission:
     """The admission check of one batch. The first order asks for all that have not passed yet; the others use the
     answer."""
 
-    def __init__(self, conductor: ConductorHostRPC, host: Host) -> None:
-        self._conductor, self._host = conductor, host
+    def __init__(self, ask: Ask, host: Host) -> None:
+        self._ask_conductor, self._host = ask, host
         self._waiting: dict[str, int] = {}  # UUID -> epoch
         self._granted: set[str] = set()
         self._failure: str | None = None
@@ -61,7 +77,7 @@ class BatchPermission:
         while True:
             self._asked_at = clock.monotonic()
             try:
-                answer = self._conductor.may_proceed(self._host.name, asked)
+                answer = self._ask_conductor(asked)
                 break
             except Exception as error:  # without an answer the orders are not granted, for any reason
                 if not isinstance(error, errors.Unavailable) or clock.monotonic() >= until:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
+from concurrent import futures
 
-from nova import context
+import pytest
+
+from nova import context, errors
 from nova.compute import order_table
+from nova.compute.host import Host
 from nova.compute.orders import batches, permission
-from nova.model.guest.orders import SnapshotOrder
+from nova.model.guest.orders import Permission, SnapshotOrder
 from nova.model.server.states import PowerState
 from nova.rpc.contracts.compute import ComputeRPC
 from tests.fakes.compute import HOST, World, beside, build_order, fence, guest_order, new_uuid, wait_until
+from tests.fakes.conductor_host import FakeConductorHost
 
 
 def _orders(count: int, **fields):
@@ -54,6 +60,43 @@ def test_build_when_200_are_ordered_then_one_question_is_asked_and_nothing_is_to
     assert all(outcome.ok for outcome in outcomes)
     assert len(world.conductor.asked("may_proceed")) == 1 and len(world.conductor.permissions[0]) == 200
     assert world.conductor.asked("report_outcomes") == []
+
+
+def test_batches_when_they_ask_at_the_same_time_then_they_share_a_call_and_each_gets_its_own_answers(
+        monkeypatch, tmp_path):
+    conductor, calls, entered, gate = FakeConductorHost(), [], threading.Event(), threading.Event()
+
+    def answer(host, asked):
+        calls.append([one.server_uuid for one in asked])
+        entered.set()
+        assert gate.wait(10)
+        return tuple(Permission(server_uuid=one.server_uuid, epoch=one.epoch, granted=one.epoch > 1) for one in asked)
+    conductor.given(may_proceed=answer)
+    ask = permission.shared_question(conductor, Host(HOST, tmp_path))
+    monkeypatch.setattr(ask, "_patience_s", 30.0)
+    with futures.ThreadPoolExecutor(4) as pool:
+        first = pool.submit(ask, questions("a"))
+        assert entered.wait(10)
+        others = [pool.submit(ask, questions(*uuids)) for uuids in (("b", "c"), ("d",), ())]
+        wait_until(lambda: len(ask._queues[None].waiting) == 3)
+        gate.set()
+        answers = [[(one.server_uuid, one.granted) for one in asker.result(10)] for asker in (first, *others)]
+    assert answers == [[("a", False)], [("b", False), ("c", True)], [("d", False)], []]
+    assert [sorted(one) for one in calls] == [["a"], ["b", "c", "d"]]
+
+
+def test_batches_when_the_call_that_they_share_fails_then_it_is_not_repeated_for_each(tmp_path):
+    conductor = FakeConductorHost()
+    conductor.given(may_proceed=errors.Unavailable("nova-conductor does not answer"))
+    ask = permission.shared_question(conductor, Host(HOST, tmp_path))
+    with pytest.raises(errors.Unavailable):
+        ask(questions("a"))
+    assert len(conductor.asked("may_proceed")) == 1
+
+
+def questions(*uuids):
+    """One for each server, at epochs 1, 2, ..."""
+    return tuple(Permission(server_uuid=uuid, epoch=number) for number, uuid in enumerate(uuids, 1))
 
 
 def test_build_when_the_limit_is_two_then_never_more_are_built_at_one_time(make_world):
