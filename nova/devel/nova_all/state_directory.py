@@ -85,10 +85,15 @@ class StateDirectory:
 
 
 def _remove(path: Path) -> None:
-    """Remove a directory in which threads of an interrupted start may still create files."""
+    """Remove a directory in which threads of an interrupted start may still create files. It is renamed first, so that
+    they find no directory at its path."""
+    removed = path.with_name(f"{path.name}-removed")
+    with contextlib.suppress(OSError):
+        path.rename(removed)
     until = time.monotonic() + REMOVE_S
-    while path.exists() and time.monotonic() < until:
-        shutil.rmtree(path, ignore_errors=True)
+    while (left := [one for one in (removed, path) if one.exists()]) and time.monotonic() < until:
+        for one in left:
+            shutil.rmtree(one, ignore_errors=True)
         time.sleep(AGAIN_S)
 
 

@@ -47,7 +47,7 @@ def test_home_when_a_start_still_creates_files_then_it_goes_nevertheless(above: 
     made.leave()
     ended.set()
     creating.join()
-    assert not made.path.exists()
+    assert not list(above.iterdir())
 
 
 def test_home_when_a_killed_cloud_left_one_then_it_is_removed_and_a_used_one_stays(above: Path) -> None:
