@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from nova import concurrency, errors
 from nova.compute.host import Host
-from nova.gathering import Gathering
+from nova.gathering import PATIENCE_S, Gathering
 from nova.model.guest.orders import Permission
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
@@ -28,12 +28,16 @@ ASK_AGAIN_S = 1.0
 Ask = Callable[[tuple[Permission, ...]], tuple[Permission, ...]]
 
 
-def shared_question(conductor: ConductorHostRPC, host: Host) -> Ask:
-    """Return the question of this host's batches. A call that fails has failed for all that share it."""
+def shared_question(conductor: ConductorHostRPC, host: Host, patience_s: float = PATIENCE_S) -> Ask:
+    """Return the question of this host's batches. If no conductor answers, it has failed for all that share the call.
+    ``patience_s``: how long a batch waits for a call in progress."""
     def ask(questions: Sequence[tuple[Permission, ...]]) -> list[tuple[Permission, ...]]:
-        answers = iter(conductor.may_proceed(host.name, tuple(itertools.chain(*questions))))
-        return [tuple(itertools.islice(answers, len(question))) for question in questions]
-    return Gathering("may proceed", ask, lambda _error: True, len)
+        answers = {(one.server_uuid, one.epoch): one
+                   for one in conductor.may_proceed(host.name, tuple(itertools.chain(*questions)))}
+        return [tuple(answers[key] for one in question if (key := (one.server_uuid, one.epoch)) in answers)
+                for question in questions]
+    return Gathering("may proceed", ask, lambda error: isinstance(error, errors.Unavailable), len,
+                     patience_s=patience_s)
 
 
 class BatchPermission:

@@ -63,7 +63,7 @@ def test_build_when_200_are_ordered_then_one_question_is_asked_and_nothing_is_to
 
 
 def test_batches_when_they_ask_at_the_same_time_then_they_share_a_call_and_each_gets_its_own_answers(
-        monkeypatch, tmp_path):
+        tmp_path):
     conductor, calls, entered, gate = FakeConductorHost(), [], threading.Event(), threading.Event()
 
     def answer(host, asked):
@@ -72,8 +72,7 @@ def test_batches_when_they_ask_at_the_same_time_then_they_share_a_call_and_each_
         assert gate.wait(10)
         return tuple(Permission(server_uuid=one.server_uuid, epoch=one.epoch, granted=one.epoch > 1) for one in asked)
     conductor.given(may_proceed=answer)
-    ask = permission.shared_question(conductor, Host(HOST, tmp_path))
-    monkeypatch.setattr(ask, "_patience_s", 30.0)
+    ask = permission.shared_question(conductor, Host(HOST, tmp_path), patience_s=30.0)
     with futures.ThreadPoolExecutor(4) as pool:
         first = pool.submit(ask, questions("a"))
         assert entered.wait(10)
@@ -85,13 +84,26 @@ def test_batches_when_they_ask_at_the_same_time_then_they_share_a_call_and_each_
     assert [sorted(one) for one in calls] == [["a"], ["b", "c", "d"]]
 
 
-def test_batches_when_the_call_that_they_share_fails_then_it_is_not_repeated_for_each(tmp_path):
-    conductor = FakeConductorHost()
-    conductor.given(may_proceed=errors.Unavailable("nova-conductor does not answer"))
-    ask = permission.shared_question(conductor, Host(HOST, tmp_path))
-    with pytest.raises(errors.Unavailable):
-        ask(questions("a"))
-    assert len(conductor.asked("may_proceed")) == 1
+@pytest.mark.parametrize(("error", "calls"), [(errors.Unavailable("nova-conductor does not answer"), 2),
+                                              (errors.Invalid("one of them is wrong"), 4)])
+def test_batches_when_the_call_that_they_share_fails_then_it_is_repeated_for_each_only_if_it_was_answered(
+        error, calls, tmp_path):
+    conductor, entered, gate = FakeConductorHost(), threading.Event(), threading.Event()
+
+    def answer(host, asked):
+        entered.set()
+        assert gate.wait(10)
+        raise error
+    conductor.given(may_proceed=answer)
+    ask = permission.shared_question(conductor, Host(HOST, tmp_path), patience_s=30.0)
+    with futures.ThreadPoolExecutor(3) as pool:
+        asking = [pool.submit(ask, questions("a"))]
+        assert entered.wait(10)
+        asking += [pool.submit(ask, questions(uuid)) for uuid in ("b", "c")]
+        wait_until(lambda: len(ask._queues[None].waiting) == 2)
+        gate.set()
+        assert [type(one.exception(10)) for one in asking] == [type(error)] * 3
+    assert len(conductor.asked("may_proceed")) == calls
 
 
 def questions(*uuids):
