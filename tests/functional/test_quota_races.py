@@ -46,7 +46,7 @@ def deps(backends, request: pytest.FixtureRequest) -> Iterator[Deps]:
     made[0].transact(lambda tx: flavors.insert(tx, NewFlavor(name="tiny", flavorid="1", memory_mb=64, vcpus=1,
                                                              root_gb=1)))
     limits = {**dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), -1), "instances": LIMIT}
-    nothing: Any = SimpleNamespace(start=lambda entries, secrets=None: None)
+    nothing: Any = SimpleNamespace(start=lambda entries, servers, secrets: None)
     found = Deps(api=made[0], cell=made[1], settings=ConductorSettings(quota_defaults=limits), host="ctl",
                  scheduler=None, certs=None, compute=None, network=None, images=None)
     found.journal, found.runner = SimpleNamespace(runner_id=1), nothing

@@ -31,6 +31,7 @@ from nova.db.host import hosts, services
 from nova.db.network import security_groups
 from nova.db.quota import ledger
 from nova.db.server import new_servers, server_groups, servers, states
+from nova.db.server.server_row import ServerRow
 from nova.db.server.states import PerServer
 from nova.db.sql.engine import Connection, may_be_done
 from nova.db.sql.types import utc_now
@@ -97,6 +98,13 @@ class Insertion(NamedTuple):
     new: new_servers.NewServerRows
     members_of: Mapping[int, str]
     taken: Mapping[str, tuple[BlockDevice, ...]]
+
+
+class Inserted(NamedTuple):
+    """The journal entries of a request, and the rows of its servers by UUID."""
+
+    entries: tuple[states.Entry, ...]
+    servers: Mapping[str, ServerRow]
 
 
 def _by_groups(insertions: Sequence[Insertion]) -> list[tuple[Mapping[int, str], list[Insertion]]]:
@@ -278,18 +286,19 @@ class CreateAdmission:
         new = new_servers.NewServerRows(rows, entries, order.metadata, order.tags)
         with failures.on_failure(lambda: self._volumes.give_back(taken), on=errors.NovaError):
             made = self._insert(Insertion(new, plan.network.members_of, taken))
-        self.deps.runner.start(made, secrets={"admin_password": order.admin_password, **passphrases})
+        self.deps.runner.start(made.entries, made.servers, {"admin_password": order.admin_password, **passphrases})
         return _result(reservation, server_uuids, plan)
 
-    def _insert_all(self, insertions: Sequence[Insertion]) -> list[tuple[states.Entry, ...]]:
-        """Write the servers of some requests in one transaction; return their journal entries."""
-        def insert(tx: Connection) -> list[tuple[states.Entry, ...]]:
-            made = new_servers.insert(tx, [one.new for one in insertions])
+    def _insert_all(self, insertions: Sequence[Insertion]) -> list[Inserted]:
+        """Write the servers of some requests in one transaction."""
+        def insert(tx: Connection) -> list[Inserted]:
+            entries = new_servers.insert(tx, [one.new for one in insertions])
             for members_of, together in _by_groups(insertions):
                 security_groups.join_new(tx, members_of, [uuid for one in together for uuid in one.new.uuids])
             for one in insertions:
                 create_volumes.written(tx, one.taken)
-            return made
+            rows = servers.rows_of(tx, [uuid for one in insertions for uuid in one.new.uuids])
+            return [Inserted(its, {entry.server_uuid: rows[entry.server_uuid] for entry in its}) for its in entries]
         return self.deps.cell.transact(insert)
 
     def _take_volumes(self, plan: CreatePlan, server_uuids: list[str]) -> Mapping[str, tuple[BlockDevice, ...]]:

@@ -90,6 +90,15 @@ def test_creates_when_quota_is_for_one_then_the_other_is_refused_and_a_third_pro
     assert len(refused) == 1 and not isinstance(found[2], Exception)
 
 
+def test_creates_when_they_share_an_insert_then_each_builds_its_own_servers(cloud: SmallCloud, monkeypatch) -> None:
+    assemble(monkeypatch, 2)
+    found = together(lambda: boot(cloud, DEMO, name="a", min_count=2, max_count=2), lambda: boot(cloud, ANN, name="b"))
+    users = {uuid: user for uuids, user in zip(found, ("joe", "ann"), strict=True) for uuid in uuids}
+    assert len(users) == 3 and {uuid: cloud.ended(uuid).user_id for uuid in users} == users
+    built = {uuid: order.name for host in cloud.computes.values() for uuid, order in host.guests.items()}
+    assert {uuid: cloud.server(uuid).name for uuid in users} == {uuid: built[uuid] for uuid in users}
+
+
 def test_orders_when_one_server_gets_two_then_the_second_meets_the_first(cloud: SmallCloud, monkeypatch) -> None:
     uuid, other = cloud.active(2)
     assemble(monkeypatch, 3)
