@@ -11,7 +11,8 @@ class Part(NamedTuple):
     ``plain``: run ``workers`` separate processes instead of xdist, each with every n-th file. This halves the time of
     thousands of quick tests: each result that xdist transfers costs more than most of them.
 
-    ``beside``: files that run in a separate process in parallel with all others: the two do not share a sandbox.
+    ``beside``: groups of files, each of which runs in a separate process in parallel with all others: no two share a
+    sandbox.
 
     ``green``: files and folders whose tests run in one more process in eventlet's mode, which the daemons with these
     modules use; one more plain process also runs some of their files.
@@ -26,16 +27,23 @@ class Part(NamedTuple):
     venvs: tuple[str, ...] = ()
     whole_files: bool = False  # a file's tests stay together: they share a cloud
     plain: bool = False
-    beside: tuple[str, ...] = ()
+    beside: tuple[tuple[str, ...], ...] = ()
     green: tuple[str, ...] = ()
     test_s: int = 1200
 
 
+def _machine(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/machine/test_{name}.py" for name in names)
+
+
 #: Machine tests that run in parallel with the tests of the sandbox with two hosts, in this order: they need no sandbox,
-#: or (last) other ones. Both groups take about the same time.
-BESIDE = ("libvirt_driver", "actions_on_guests", "console_vencrypt", "devices", "floating_host", "guest_bridges",
-          "guest_image", "host_firewall", "interfaces_live", "network_host", "network_kinds", "network_restart",
-          "volumes", "neutron_live", "dashboard_live", "moves", "moves_by_api", "networks_live")
+#: or (last) other ones. All groups take about the same time.
+BESIDE = (
+    _machine("libvirt_driver", "actions_on_guests", "console_vencrypt", "devices", "floating_host", "guest_bridges",
+             "guest_image", "host_firewall", "interfaces_live", "network_host", "network_kinds", "network_restart",
+             "volumes", "neutron_live", "dashboard_live", "moves", "moves_by_api", "networks_live"),
+    _machine("helper", "helped_moves", "network_helper", "host_consoles", "forbidden_ranges", "ovs_guests",
+             "volumes_libvirt"))
 #: Tests that run in patched processes: their modules wait for programs, sockets, clients or guests.
 GREEN = (*(f"tests/unit/{name}" for name in ("clients", "compute", "console", "metadata", "network", "privileged",
                                              "rpc", "virt")),
@@ -51,7 +59,7 @@ PARTS = {
                        whole_files=True),
     "machine": Part(("tests/machine",), ("broker", "databases", "nextdoor", "clients", "hypervisor", "nova",
                                              "tests", "browser", "switch"), venvs=("neutron", "cinder"),
-                    beside=tuple(f"tests/machine/test_{name}.py" for name in BESIDE), test_s=2400),
+                    beside=BESIDE, test_s=2400),
     "fresh": Part(("tests/fresh",), ("fresh", "tests"), test_s=3600),
     "installers": Part(("tests/installers",), ("fresh", "tests"), test_s=3600),
     "books": Part(("tests/books",), ("fresh", "tests"), test_s=7200),
@@ -66,8 +74,9 @@ BUDGETS_S = {"unit": 410.0, "functional": 470.0}
 FUZZ_S = "600"
 LONG_TESTS = 6  # factor of `test_s` for a long run, whose tests have more cases each
 ORDER = ("check", "unit", "functional", "machine", "fresh", "installers", "tempest")
-#: Part -> the part that CI starts in parallel: it waits for downloads and installers, the key for daemons.
-BEGINS = {"functional": "fresh"}
+#: Part -> the part that CI starts in parallel: "fresh" waits for downloads and installers, and the keys for daemons and
+#: guests.
+BEGINS = {"functional": "fresh", "machine": "tempest"}
 LONG = (*ORDER, "clients")
 #: Parts that run all tests if they are named.
 ALWAYS_LONG = ("fresh", "installers", "books")

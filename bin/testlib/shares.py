@@ -47,8 +47,9 @@ def shares_of(part: Part, top: Path, seed: int, long: bool) -> list[Share]:
     """Return the shares of a part: the files of each of its processes."""
     files = sorted(str(path.relative_to(top)) for folder in part.folders for path in (top / folder).rglob("test_*.py"))
     if part.beside:
-        return [Share([file for file in files if file not in part.beside]),
-                Share([file for file in part.beside if file in files])]
+        apart = {file for group in part.beside for file in group}
+        return [Share([file for file in files if file not in apart]),
+                *[Share([file for file in group if file in files]) for group in part.beside]]
     green = [file for file in files if file in part.green or file.startswith(tuple(f"{one}/" for one in part.green))]
     both = green if long else green[seed % GREEN_NATIVE_IN::GREEN_NATIVE_IN]
     shares = _apart([file for file in files if file not in green], part.workers, NATIVE)

@@ -88,7 +88,7 @@ def test_restart_finds_the_dnsmasq_and_the_leases(cloud):
 
     os.kill(before[0][0], signal.SIGKILL)
     eventually(lambda: cloud.dnsmasqs() == [], "it has ended")
-    assert cloud.serve(guest(3), version=1) == "ok"
+    eventually(lambda: cloud.serve(guest(3), version=1) == "ok", "its sockets are closed, and another one starts")
     assert cloud.dnsmasqs() not in ([], before[0])
     released = cloud.guest("ip", "-o", "-4", "addr", "show", "dev", "eth0")
     assert "10.0.1.3" in released

@@ -53,11 +53,17 @@ def test_green_places_when_looked_for_then_they_are_there() -> None:
 
 
 def test_part_with_files_beside_when_shared_then_those_have_their_own_process(tmp_path: Path) -> None:
-    for name in ("a", "b", "c"):
+    for name in ("a", "b", "c", "d"):
         (tmp_path / f"test_{name}.py").touch()
-    part = Part((".",), (), beside=("test_c.py", "test_gone.py"))
+    part = Part((".",), (), beside=(("test_c.py", "test_gone.py"), ("test_d.py",)))
     assert [one.files for one in shares.shares_of(part, tmp_path, 1, False)] == [["test_a.py", "test_b.py"],
-                                                                                ["test_c.py"]]
+                                                                                ["test_c.py"], ["test_d.py"]]
+
+
+@pytest.mark.parametrize("part", [name for name, part in PARTS.items() if part.beside])
+def test_files_beside_when_looked_for_then_they_are_there_once(part: str) -> None:
+    files = [file for group in PARTS[part].beside for file in group]
+    assert len({*files}) == len(files) and not [file for file in files if not (TOP / file).exists()]
 
 
 def test_seed_when_there_is_a_history_then_its_length_else_one(tmp_path: Path) -> None:
