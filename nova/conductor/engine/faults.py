@@ -29,8 +29,9 @@ def fault_of(error: errors.NovaError, op: Op) -> Fault:
 
 def for_owner(error: errors.NovaError, op: Op) -> str:
     """Return the error's message for the owner, of at most ``LONGEST`` characters, without the names, paths and
-    addresses of hosts. If a service did not answer, all addresses are removed. A host may have sent any text."""
-    message = error.message
+    addresses of hosts. If a service did not answer, all addresses are removed. A host may have sent any text. Damage
+    of the database is for operators only."""
+    message = errors.Bug.message if isinstance(error, errors.daemon.DamagedRow) else error.message
     if isinstance(error, errors.Unavailable):
         message = ADDRESS.sub("a host of the cloud", ANY_URI.sub("a service of the cloud", message))
     return nameless(message, op)[:LONGEST]

@@ -245,7 +245,8 @@ class Runner:
         operation_events.step_ended(op, "Error", error.message)
         op.note(fault=FailedWith(kind=error.kind, code=error.code, message=error.message,
                                  for_owner=for_owner(error, op)))
-        unclear = workflow.steps[position].repeats_on_bug and type(error) is errors.Bug
+        unforeseen = type(error) is errors.Bug or isinstance(error, errors.daemon.DamagedRow)
+        unclear = workflow.steps[position].repeats_on_bug and unforeseen
         here_again = op.progress.committed or unclear or (isinstance(error, workflow.again_on)
                                                  and not workflow.goes_back(error, position, op))
         if here_again and op.entry.attempt < AGAIN:

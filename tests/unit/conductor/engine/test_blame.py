@@ -44,6 +44,14 @@ def test_fault_when_its_cause_names_addresses_of_the_cloud_then_the_owner_reads_
     assert (fault.message, fault.details) == (told, error.message)
 
 
+@pytest.mark.parametrize("error", [
+    errors.daemon.DamagedRow(row="servers.id = 7", column="servers.memo", reason="Expected `object`"),
+    errors.daemon.RowTooLong(table="servers")])
+def test_fault_when_its_cause_is_a_row_of_the_database_then_the_owner_does_not_read_which(error):
+    fault = fault_of(error, operation())
+    assert (fault.message, fault.details) == (errors.Bug.message, error.message)
+
+
 def test_fault_when_there_are_better_details_then_admins_read_those():
     fault = fault_of(errors.HostRefused("x" * 300), operation(fault_details="a table"))
     assert (len(fault.message), fault.details) == (255, "a table")
